@@ -24,7 +24,7 @@ pub const BUNDLES_FOLDER: &str = "bundles";
 const ID_CHARS: usize = 64;
 
 /// Files that tell git and npm how to treat bundles. They are in our own folder, so that no file of the project has to be edited.
-pub(crate) const GIT_FILES: [(&str, &str); 3] = [
+const GIT_FILES: [(&str, &str); 3] = [
     (
         ".gitattributes",
         "# Lines of several branches are all kept, in any order. Archives of a release have none of it.\n* export-ignore\nbundles/*.jsonl merge=union text eol=lf linguist-generated\n",
@@ -63,13 +63,41 @@ pub struct Bundles {
     project: Project,
     ours: PathBuf,
     folder: PathBuf,
+    /// `true` in a linked work tree: a new file there would keep git from removing the tree.
+    is_read_only: bool,
 }
 
 impl Bundles {
-    /// Names the bundles of a project. They need not exist.
+    /// Names the bundles of a project. They need not exist. Those of a linked work tree are the main one's; where that has none, what a
+    /// branch has brought is read and not written.
     pub fn of(project: &Project) -> Self {
+        let (own, Some(main)) = (Self::at(project), project.main_tree()) else { return Self::at(project) };
+        let main = Self::at(&main);
+        let is_of_branch = matches!((main.exist(), own.exist()), (Ok(false), Ok(true)));
+        if is_of_branch { Self { is_read_only: true, ..own } } else { main }
+    }
+
+    /// Names the bundles that a project gets when somebody wants them: in the main work tree.
+    pub fn to_create(project: &Project) -> Self {
+        Self::at(project.main_tree().as_ref().unwrap_or(project))
+    }
+
+    fn at(project: &Project) -> Self {
         let ours = project.root.join(PROJECT_DATA_FOLDER);
-        Self { folder: ours.join(BUNDLES_FOLDER), ours, project: project.clone() }
+        Self { folder: ours.join(BUNDLES_FOLDER), ours, project: project.clone(), is_read_only: false }
+    }
+
+    /// The folder in the project that has the folder of the bundles.
+    pub fn data_folder(&self) -> &Path {
+        &self.ours
+    }
+
+    /// `true` if lines are added to them: somebody has wanted them here.
+    ///
+    /// # Errors
+    /// As [`Self::exist`].
+    pub(super) fn take_lines(&self) -> Result<bool, BundlePathError> {
+        Ok(!self.is_read_only && self.exist()?)
     }
 
     /// The folder of the project.

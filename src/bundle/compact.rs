@@ -129,6 +129,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         fs::create_dir(folder.path().join(".git")).expect("a folder");
         let bundles = Bundles::of(&Project::around(folder.path(), None).expect("a project"));
+        bundles.prepare().expect("made");
         let at = |text: &str| text.parse::<Timestamp>().expect("a time");
         for (session, time, op) in [
             ("a", "2026-09-04T10:00:00Z", BundleAction::Prompt("Skip empty lines in the parser".into())),
@@ -168,6 +169,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         fs::create_dir(folder.path().join(".git")).expect("a folder");
         let bundles = Bundles::of(&Project::around(folder.path(), None).expect("a project"));
+        bundles.prepare().expect("made");
         bundles.prepare().expect("made");
         let line = |hour: usize, number: usize| {
             let text = format!("{number} {}", "x".repeat(400));

@@ -19,7 +19,6 @@ mod record;
 mod related;
 mod shell;
 
-pub(crate) use bundle_paths::GIT_FILES;
 pub use bundle_paths::{BUNDLES_FOLDER, BundlePathError, Bundles, PROJECT_DATA_FOLDER, sanitize_session_id};
 pub use compact::{BundleFoldingReport, compact};
 pub use episode::Episode;

@@ -136,6 +136,14 @@ impl Project {
         main.into_iter().chain(linked).filter(|tree| *tree != self.root).collect()
     }
 
+    /// The repository's main work tree, if this one is linked to it.
+    pub(super) fn main_tree(&self) -> Option<Self> {
+        let (own, common) = (self.own_git()?.canonicalize().ok()?, self.common()?);
+        let is_linked = own != common && common.file_name().is_some_and(|name| name == ".git");
+        let root = common.parent().filter(|_| is_linked)?.to_owned();
+        Some(Self { named: root.clone(), root })
+    }
+
     /// Git's folder for this work tree.
     fn own_git(&self) -> Option<PathBuf> {
         let git = self.root.join(".git");
@@ -293,7 +301,9 @@ mod tests {
         assert_eq!(name(main.join("src/new.rs")), "src/new.rs");
         let roots: Vec<PathBuf> = project.roots().into_iter().map(PathBuf::from).collect();
         assert_eq!(roots, [tree.clone(), base.join("link"), main.clone()]);
-        assert_eq!(Project::around(&main, None).expect("a project").roots(), [text(&main), text(&tree)]);
+        let of_main = Project::around(&main, None).expect("a project");
+        assert_eq!(of_main.roots(), [text(&main), text(&tree)]);
+        assert_eq!((project.main_tree().map(|tree| tree.root), of_main.main_tree()), (Some(main), None));
     }
 
     #[test]

@@ -47,8 +47,8 @@ pub fn action_of_tool_call(
     })
 }
 
-/// Adds a line to the bundle of a session, unless it repeats a line since the last prompt. Returns `false` if nothing was added.
-/// `asked` returns the prompt of the work; it is written first into a new file.
+/// Adds a line to the bundle of a session, if the project has bundles and the line does not repeat one since the last prompt. Returns
+/// `false` if nothing was added. `asked` returns the prompt of the work, which is written before the first line of it.
 ///
 /// # Errors
 /// If it cannot be written.
@@ -63,8 +63,8 @@ pub fn record(
     if op.is_empty() {
         return Ok(false);
     }
-    if !bundles.exist()? {
-        bundles.prepare()?;
+    if !bundles.take_lines()? {
+        return Ok(false);
     }
     let (path, mut file) = bundles.open(session, at)?;
     lock(&file);
@@ -84,11 +84,13 @@ pub fn record(
         file.seek(SeekFrom::Start(length.saturating_sub(DEDUPLICATION_BYTES)))?;
         let mut end = Vec::new();
         file.read_to_end(&mut end)?;
-        if is_recorded(&String::from_utf8_lossy(&end), &op) {
+        let asked = asked().filter(|_| !matches!(op, BundleAction::Prompt(_)));
+        let text = String::from_utf8_lossy(&end);
+        let is_asked_there = asked.is_none() || last_prompt(&text) == asked;
+        if is_asked_there && is_recorded(&text, &op) {
             return Ok(false);
         }
-        let prompt = if length == 0 && !matches!(op, BundleAction::Prompt(_)) { asked() } else { None };
-        let prompt = prompt.map(|prompt| prompt.to_json()).unwrap_or_default();
+        let prompt = asked.filter(|_| !is_asked_there).map(|prompt| prompt.to_json()).unwrap_or_default();
         let line = BundleLine { at: Some(at), action: op.clone() }.to_json();
         // A line that was cut off, by a full disk or a crash, must not swallow this one. One write, so that lines do not mix.
         let torn = if end.last().is_some_and(|last| *last != b'\n') { "\n" } else { "" };
@@ -122,6 +124,10 @@ pub(super) fn remove_if_unchanged(path: &Path, length: u64) -> io::Result<bool> 
         return Ok(false);
     }
     std::fs::remove_file(path).map(|()| true)
+}
+
+fn last_prompt(end: &str) -> Option<BundleLine> {
+    end.lines().rev().filter_map(BundleLine::parse).find(|line| matches!(line.action, BundleAction::Prompt(_)))
 }
 
 /// `true` if the action is recorded since the last prompt. For a prompt: if it is the last one.
@@ -185,6 +191,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         fs::create_dir(folder.path().join(".git")).expect("a folder");
         let bundles = Bundles::of(&Project::around(folder.path(), None).expect("a project"));
+        bundles.prepare().expect("made");
         let written: Vec<bool> = [
             BundleAction::Prompt("one".into()),
             BundleAction::Read("a".into()),
@@ -207,6 +214,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         fs::create_dir(folder.path().join(".git")).expect("a folder");
         let bundles = Bundles::of(&Project::around(folder.path(), None).expect("a project"));
+        bundles.prepare().expect("made");
         record(&bundles, "s", BundleAction::Read("a".into()), at(0), &|| None).expect("written");
         let (path, mut file) = bundles.open("s", at(0)).expect("there");
         file.write_all(b"{\"op\":\"rea").expect("written");
@@ -223,6 +231,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         fs::create_dir(folder.path().join(".git")).expect("a folder");
         let bundles = Bundles::of(&Project::around(folder.path(), None).expect("a project"));
+        bundles.prepare().expect("made");
         let prompt = BundleLine { at: Some(at(0)), action: BundleAction::Prompt("Skip empty lines".into()) };
         record(&bundles, "s", prompt.action.clone(), at(0), &|| None).expect("written");
         let asked = || Some(prompt.clone());
@@ -245,6 +254,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         fs::create_dir(folder.path().join(".git")).expect("a folder");
         let bundles = Bundles::of(&Project::around(folder.path(), None).expect("a project"));
+        bundles.prepare().expect("made");
         record(&bundles, "s", BundleAction::Read("a".into()), at(0), &|| None).expect("written");
         let (path, file) = bundles.open("s", at(0)).expect("there");
         let length = file.metadata().expect("there").len();

@@ -133,3 +133,11 @@ pub(super) fn time(ms: Option<i64>) -> String {
 pub(super) fn stamp(ms: i64) -> Option<String> {
     jiff::Timestamp::from_millisecond(ms).ok().filter(|_| ms > 0).map(|time| time.to_string())
 }
+/// Formats a path for people, with `~` for the home directory.
+pub fn short(path: &std::path::Path) -> String {
+    let home = ctxbridge_common::paths::home_dir();
+    match home.as_ref().and_then(|home| path.strip_prefix(home).ok()) {
+        Some(rest) => format!("~{}{}", std::path::MAIN_SEPARATOR, rest.display()),
+        None => path.display().to_string(),
+    }
+}

@@ -4,6 +4,7 @@ Health checks of all parts of ctxbridge, each with the code that the command for
 Nothing is repaired: each check says what to do next.
 */
 
+mod bundles;
 mod checks;
 mod cleanup;
 mod client_mod;
@@ -105,6 +106,7 @@ pub fn run_checks(at: &Environment, progress: &dyn Fn(&str)) -> Vec<HealthCheck>
     progress("reading the archive");
     found.extend(checks::archive(&at.data, &at.config));
     found.extend(cleanup::cleanup(at));
+    found.extend(bundles::bundles(at));
     progress("reading the model");
     #[cfg(feature = "team")]
     found.extend(server::check_server(&at.data, &at.config));

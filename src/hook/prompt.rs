@@ -26,7 +26,7 @@ pub(super) fn run(context: &HookContext) -> Result<HookReply, HookError> {
     if archived.is_err() && recalled.is_none() {
         recalled = recalled_with(context, None);
     }
-    bundle_recorder::record_prompt(context);
+    bundle_recorder::remember_prompt(context);
     if let Some(observation) = observe_window(context, archived.as_ref().ok().and_then(Option::as_ref), true)
         && autopilot::should_report(&context.config.autopilot, &observation)
     {

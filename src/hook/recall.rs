@@ -60,17 +60,21 @@ pub(super) fn related_turns(
     most: usize,
 ) -> Option<Vec<RelatedTurn>> {
     let deadline = Instant::now() + RECALL_TIMEOUT;
-    let mut index = SearchIndex::open_existing(&context.data, RECALL_TIMEOUT).ok()??;
     let own = session.map_or_else(|| context.input.session.as_deref().unwrap_or_default(), |session| &session.session);
-    let forgotten = match (session, window) {
-        (_, WindowContent::Empty) => u32::MAX,
-        (Some(session), _) => {
-            store.summaries(session.key).ok()?.first().map_or(0, |last| last.turns.saturating_sub(TURNS_KEPT_BY_CLIENT))
-        }
-        (None, _) => 0,
+    let mut find = || {
+        let mut index = SearchIndex::open_existing(&context.data, RECALL_TIMEOUT).ok()??;
+        let forgotten = match (session, window) {
+            (_, WindowContent::Empty) => u32::MAX,
+            (Some(session), _) => {
+                store.summaries(session.key).ok()?.first().map_or(0, |last| last.turns.saturating_sub(TURNS_KEPT_BY_CLIENT))
+            }
+            (None, _) => 0,
+        };
+        let query = RelatedQuery { text, project, session: own, forgotten_turns: forgotten, limit: most, deadline };
+        related(store, &mut index, &query).ok()
     };
-    let query = RelatedQuery { text, project, session: own, forgotten_turns: forgotten, limit: most, deadline };
-    let found = related(store, &mut index, &query).ok();
+    let found = find();
+    // Whatever took so long, reading or waiting for another process.
     if Instant::now() > deadline {
         context.measured().recall_timeouts += 1;
     }

@@ -41,7 +41,7 @@ fn brief_agent(context: &HookContext) -> Result<HookReply, HookError> {
 /// Records the work of the tool in the project's bundles.
 pub(super) fn after(context: &HookContext) -> Result<HookReply, HookError> {
     let Some(tool) = context.input.tool.as_deref() else { return Ok(HookReply::default()) };
-    bundle_recorder::record_op(context, Event::PostToolUse, |project| {
+    bundle_recorder::record_work(context, Event::PostToolUse, |project| {
         bundle::action_of_tool_call(
             tool,
             &context.input.tool_input,

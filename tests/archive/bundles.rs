@@ -22,6 +22,19 @@ impl Repository {
         repo
     }
 
+    /// A project where somebody wanted bundles.
+    fn with_bundles() -> Self {
+        let repo = Self::new();
+        repo.bundle(&["init"]).done();
+        repo
+    }
+
+    fn bundle(&self, arguments: &[&str]) -> Ran {
+        let mut command = self.sandbox.command(&[&["bundle"], arguments].concat());
+        command.current_dir(self.project().join("src"));
+        run(command, b"")
+    }
+
     fn project(&self) -> PathBuf {
         self.sandbox.path("work/ledger")
     }
@@ -83,7 +96,7 @@ impl Repository {
         let file = |name: &str| self.project().join(name).to_string_lossy().into_owned();
         let asked = "Webhook deliveries to dead endpoints retry for ever, add an exponential backoff";
         let ran = self.hook(1, &self.project(), "user-prompt-submit", &json!({ "prompt": asked }));
-        assert!(ran.context().is_none() && ran.notice().unwrap().contains("noted down in .ctxbridge/bundles"), "{ran:?}");
+        assert!(ran.context().is_none() && ran.notice().is_none(), "{ran:?}");
         self.tool(1, "Read", json!({ "file_path": file("src/webhook.rs") }));
         self.tool(1, "Edit", json!({ "file_path": file("src/webhook.rs"), "old_string": "a", "new_string": "b" }));
         self.tool(1, "Write", json!({ "file_path": file("src/backoff.rs"), "content": "b" }));
@@ -106,11 +119,9 @@ const QUESTION: &str = "How did we do the backoff of webhook deliveries?";
 
 #[test]
 fn hooks_write_down_what_was_asked_and_done() {
-    let repo = Repository::new();
+    let repo = Repository::with_bundles();
     repo.work();
     let project = repo.project();
-    let told = repo.hook(7, &project, "stop", &json!({}));
-    assert_eq!(told.notice(), None, "told once, at the first prompt");
     repo.prompt(1, &project, "/compact");
     repo.prompt(1, &project, "<task-notification>done</task-notification>");
     repo.tool(1, "Bash", json!({ "command": "ctxbridge recall ctx:00000000" }));
@@ -119,7 +130,9 @@ fn hooks_write_down_what_was_asked_and_done() {
     let token = ["ghp", "_", &"0a1B2c3D4e5F".repeat(3)].concat();
     repo.tool(1, "Bash", json!({ "command": format!("GITHUB_TOKEN={token} gh pr list") }));
     repo.tool(1, "Read", json!({ "file_path": "/etc/hosts" }));
+    repo.prompt(1, &project, "Which of these has most callers? It leads to no work.");
     repo.prompt(1, &project, &"ä".repeat(5_000));
+    repo.tool(1, "Bash", json!({ "command": "make" }));
     let lines = repo.lines();
     assert_eq!(
         lines[..6],
@@ -137,7 +150,7 @@ fn hooks_write_down_what_was_asked_and_done() {
     assert_eq!(lines[7], json!({ "op": "read", "file": "/etc/hosts" }));
     let long = lines[8]["text"].as_str().unwrap();
     assert!(long.chars().count() == 400 && long.ends_with("ä…"));
-    assert_eq!(lines.len(), 9, "{lines:#?}");
+    assert_eq!(lines.len(), 10, "{lines:#?}");
     // One file, named by day, hour and session, and nothing but what is to be committed.
     let name = repo.bundles()[0].file_name().unwrap().to_string_lossy().into_owned();
     assert!(name[3..].starts_with('_') && name[6..].starts_with(&format!("_{}_", session_id(1))), "{name}");
@@ -154,8 +167,58 @@ fn hooks_write_down_what_was_asked_and_done() {
 }
 
 #[test]
-fn a_clone_without_an_archive_is_told_once_and_only_what_matters() {
+fn nothing_is_written_into_a_project_until_somebody_wants_it() {
     let repo = Repository::new();
+    repo.work();
+    assert_eq!(repo.sandbox.git(&repo.project(), &["status", "--porcelain", "--untracked-files=all", "--ignored"]), "");
+    assert!(repo.bundle(&["show"]).with_code(1).stderr.contains("this project has no bundles"));
+}
+
+#[test]
+fn a_linked_work_tree_can_be_removed() {
+    let repo = Repository::with_bundles();
+    let tree = repo.sandbox.path("work/tree");
+    repo.sandbox.git(&repo.project(), &["commit", "--quiet", "--allow-empty", "-m", "a"]);
+    repo.sandbox.git(&repo.project(), &["worktree", "add", "--quiet", &tree.to_string_lossy()]);
+    repo.prompt(1, &tree, "Retry the deliveries of webhooks");
+    let file = tree.join("src/webhook.rs");
+    repo.hook(
+        1,
+        &tree,
+        "post-tool-use",
+        &json!({ "tool_name": "Edit", "tool_input": { "file_path": file }, "tool_response": {} }),
+    );
+    assert_eq!(
+        repo.lines(),
+        [
+            json!({ "op": "prompt", "text": "Retry the deliveries of webhooks" }),
+            json!({ "op": "edit", "file": "src/webhook.rs" })
+        ],
+    );
+    repo.sandbox.git(&repo.project(), &["worktree", "remove", &tree.to_string_lossy()]);
+    // What a branch brought is read there, and nothing is added to it.
+    let other = Repository::new();
+    other.sandbox.git(&other.project(), &["commit", "--quiet", "--allow-empty", "-m", "a"]);
+    let tree = other.sandbox.path("work/tree");
+    other.sandbox.git(&other.project(), &["worktree", "add", "--quiet", &tree.to_string_lossy()]);
+    let folder = tree.join(".ctxbridge/bundles");
+    fs::create_dir_all(&folder).unwrap();
+    let line = json!({ "op": "prompt", "text": "Webhook deliveries get an exponential backoff", "ts": "2026-11-20T18:00:00Z" });
+    fs::write(folder.join("FRI_18_a.jsonl"), format!("{line}\n")).unwrap();
+    assert!(other.prompt(2, &tree, QUESTION).is_some());
+    other.hook(
+        2,
+        &tree,
+        "post-tool-use",
+        &json!({ "tool_name": "Bash", "tool_input": { "command": "make" }, "tool_response": {} }),
+    );
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 1);
+    assert!(other.bundles().is_empty());
+}
+
+#[test]
+fn a_clone_without_an_archive_is_told_once_and_only_what_matters() {
+    let repo = Repository::with_bundles();
     repo.work();
     let clone = repo.clone_without_archive();
     for prompt in [
@@ -182,7 +245,7 @@ fn a_clone_without_an_archive_is_told_once_and_only_what_matters() {
 
 #[test]
 fn what_a_session_did_itself_is_not_told_to_it() {
-    let repo = Repository::new();
+    let repo = Repository::with_bundles();
     repo.work();
     assert_eq!(repo.prompt(1, &repo.project(), QUESTION), None);
     assert!(repo.prompt(2, &repo.project(), QUESTION).is_some());
@@ -190,7 +253,7 @@ fn what_a_session_did_itself_is_not_told_to_it() {
 
 #[test]
 fn where_there_is_an_archive_its_turns_come_and_their_episodes_do_not() {
-    let repo = Repository::new();
+    let repo = Repository::with_bundles();
     repo.work();
     let text = Lines::of(&session_id(1))
         .prompt("Webhook deliveries to dead endpoints retry for ever, add an exponential backoff")
@@ -210,7 +273,7 @@ fn where_there_is_an_archive_its_turns_come_and_their_episodes_do_not() {
 
 #[test]
 fn a_sub_agent_is_asked_with_what_is_known() {
-    let repo = Repository::new();
+    let repo = Repository::with_bundles();
     repo.work();
     let clone = repo.clone_without_archive();
     let call = |tool: &str, prompt: &str, more: &[(&str, &str)]| {
@@ -269,6 +332,7 @@ fn nobody_is_bothered_where_nothing_can_be_written() {
     fs::write(project.join(".ctxbridge"), "mine").unwrap();
     repo.prompt(1, &project, QUESTION);
     repo.tool(1, "Bash", json!({ "command": "make" }));
+    assert!(repo.bundle(&["init"]).with_code(3).stderr.contains("leads out of the project"));
     assert_eq!(fs::read_to_string(project.join(".ctxbridge")).unwrap(), "mine");
     assert!(repo.sandbox.log()[0]["error"].as_str().unwrap().contains("leads out of the project"), "{:?}", repo.sandbox.log());
     // Not a project, and switched off.
@@ -286,7 +350,7 @@ fn nobody_is_bothered_where_nothing_can_be_written() {
 
 #[test]
 fn lines_of_many_processes_stay_whole() {
-    let repo = Repository::new();
+    let repo = Repository::with_bundles();
     repo.prompt(1, &repo.project(), "Begin with all of these at once");
     let commands: Vec<String> = (0..24).map(|number| format!("make part{number} {}", "x".repeat(200))).collect();
     let running: Vec<_> = commands
@@ -306,7 +370,7 @@ fn lines_of_many_processes_stay_whole() {
 
 #[test]
 fn branches_merge_without_conflicts() {
-    let repo = Repository::new();
+    let repo = Repository::with_bundles();
     let project = repo.project();
     repo.work();
     repo.sandbox.git(&project, &["add", "."]);
@@ -332,7 +396,7 @@ fn branches_merge_without_conflicts() {
 /// Whatever is committed when, a branch can be left and come back to: what git knows is not written again, and what is new is nowhere else.
 #[test]
 fn git_is_never_in_the_way() {
-    let repo = Repository::new();
+    let repo = Repository::with_bundles();
     let project = repo.project();
     let git = |arguments: &[&str]| {
         repo.sandbox.git(&project, arguments);
@@ -367,11 +431,10 @@ fn git_is_never_in_the_way() {
 fn commands_show_find_and_fold() {
     let repo = Repository::new();
     let project = repo.project();
-    let bundle = |arguments: &[&str]| {
-        let mut command = repo.sandbox.command(&[&["bundle"], arguments].concat());
-        command.current_dir(project.join("src"));
-        run(command, b"")
-    };
+    let bundle = |arguments: &[&str]| repo.bundle(arguments);
+    assert!(bundle(&["show"]).with_code(1).stderr.contains("`ctxbridge bundle init` starts them"));
+    assert!(bundle(&["init"]).done().stdout.starts_with("created: "));
+    assert!(bundle(&["init"]).done().stdout.starts_with("already there: "));
     assert!(bundle(&["show"]).with_code(1).stderr.contains("no entries yet"));
     let folder = project.join(".ctxbridge/bundles");
     fs::create_dir_all(&folder).unwrap();

@@ -141,13 +141,13 @@ fn the_same_as_json() {
           "version": "1.0.60"
         }
       ],
-      "warnings": [],
-      "bundles": null
+      "warnings": []
     }
     "#);
     assert_snapshot!(hooks(&sandbox, &["status", "--json", "--scope", "user", "--client-version", "1.0.80"]), @r#"
     exit code: 1
     {
+      "bundles": null,
       "wired": false,
       "missing": [
         "SessionStart"
@@ -288,7 +288,6 @@ fn settings_for_colleagues_call_the_bare_name() {
     exit code: 0
     installed: 9 hooks in [ROOT]/work/.claude/settings.json
     SessionStart, UserPromptSubmit, PreToolUse, PostToolUse, PreCompact, PostCompact, Stop, SubagentStop, SessionEnd
-    prepared: [ROOT]/work/.ctxbridge, for what is asked and done here; `git add .ctxbridge` shares it with the repository
     --- stderr
     note: the client does not trust this project yet: start `claude` in it once and say yes
     note: there is no `ctxbridge` on the PATH, which these settings call
@@ -309,6 +308,7 @@ fn settings_for_colleagues_call_the_bare_name() {
       ✗ SessionEnd        ctxbridge (is not on the PATH)
       ✗ the client does not trust this project, and ignores these; start `claude` in it once and say yes
     ✗ wired, but not in effect, for the reasons above: SessionStart, UserPromptSubmit, PreToolUse, PostToolUse, PreCompact, PostCompact, Stop, SubagentStop, SessionEnd
+    bundles: none in this project; `ctxbridge bundle init` starts them
     ");
     assert_snapshot!(hooks(&sandbox, &[&["install", "--scope", "local"], NEWEST].concat()), @"
     exit code: 0

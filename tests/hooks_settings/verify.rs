@@ -126,7 +126,7 @@ fn each_step_is_looked_at() {
     assert_eq!(spoiled(""), ["archive ok"]);
     let told = |script: &str| spoiled(script).join("\n");
     insta::assert_snapshot!(told("export CTXBRIDGE_BUNDLE_ENABLED=false"), @"
-    bundle nothing is noted down in the project: No such file or directory (os error 2)
+    bundle not noted down: the prompt, what was read, what was changed, the command
     archive ok
     recall `ctxbridge bundle search --json parser` failed
     ");
@@ -136,8 +136,9 @@ fn each_step_is_looked_at() {
     ");
     insta::assert_snapshot!(told("test \"$2\" = post-tool-use && exit"), @"
     event log PostToolUse is not logged: No such file or directory (os error 2)
-    bundle not noted down: what was read, what was changed, the command
+    bundle not noted down: the prompt, what was read, what was changed, the command
     archive ok
+    recall `ctxbridge bundle search --json parser` failed
     ");
     insta::assert_snapshot!(told("test \"$1 $2\" = 'archive search' && echo '{\"results\": []}' && exit"), @"
     archive ok

@@ -27,6 +27,29 @@ const OTHER: &str = "Soup: which one is best on a cold day in November?";
 /// What has nothing to do with it either, but has the model start a sub-agent.
 const DELEGATE: &str = "Delegate, please, whatever you were about to look up.";
 
+/// Prompts of one session with their answers, and questions of a later one, in two languages.
+const DECIDED: [[&str; 2]; 6] = [
+    [
+        "Exporter: decide how long it waits before it opens a locked spreadsheet again.",
+        "The exporter waits forty-five seconds before it opens a locked spreadsheet again: the office suite keeps its lock for thirty.",
+    ],
+    [
+        "Rename the columns of the stock list to what the warehouse calls them.",
+        "The columns are called bay, shelf and crate now.",
+    ],
+    [
+        "請求書の消費税の端数をどう丸めるか決めてください。",
+        "消費税の端数は請求書ごとに切り捨てます。明細ごとに丸めると合計が一円ずれるからです。",
+    ],
+    ["Which fonts does the label printer have?", "It has two: a narrow one and a bold one, both without accents."],
+    ["倉庫の在庫一覧を棚の順に並べてください。", "在庫一覧を棚番号の順に並べ替えました。"],
+    ["Write a test for the parcel weights.", "A test for parcels of nothing, of one gram and of thirty kilograms is there."],
+];
+const LATER: [(&str, &str); 2] = [
+    ("How long does the exporter wait before it opens a locked spreadsheet again?", "forty-five seconds"),
+    ("請求書の消費税の端数は切り捨てでしたか、それとも四捨五入でしたか。", "切り捨てます"),
+];
+
 const FILE: &str = "greylist.rs";
 const COMMAND: &str = "wc -l greylist.rs";
 
@@ -59,7 +82,10 @@ impl Responder for Mailer {
             (WORK, 3) => agent("Review the waiting time."),
             (DELEGATE, 0) => agent(FOR_AGENT),
             (text, 0) if text.contains("<wanted>") => call(SEARCH, json!({ "query": "greylisting retry" })),
-            _ => ScriptedReply::Text("Done.".into()),
+            (text, _) => {
+                let answer = DECIDED.iter().find(|[prompt, _]| text.trim() == *prompt).map_or("Done.", |[_, answer]| answer);
+                ScriptedReply::Text(answer.into())
+            }
         }
     }
 }
@@ -223,6 +249,7 @@ fn work_is_noted_once(noted: &[BundleAction]) {
 fn a_clone_knows_what_was_done() {
     let first = Desk::new(new_repository);
     first.run(CTXBRIDGE, &["hooks", "install"]);
+    first.run(CTXBRIDGE, &["bundle", "init"]);
     first.converse(&[WORK]);
     work_is_noted_once(&first.noted());
     assert_eq!(first.added_to(WORK), None, "nothing was done before");
@@ -258,12 +285,27 @@ fn a_clone_knows_what_was_done() {
 }
 
 #[test]
+fn a_later_session_is_told_in_english_and_japanese() {
+    let desk = Desk::new(new_repository);
+    desk.run(CTXBRIDGE, &["hooks", "install"]);
+    desk.converse(&DECIDED.map(|[prompt, _]| prompt));
+    desk.converse(&[LATER[0].0, OTHER, LATER[1].0]);
+    assert_eq!(desk.added_to(OTHER), None, "it has nothing to do with it");
+    for (question, answer) in LATER {
+        let told = desk.added_to(question).unwrap_or_else(|| panic!("nothing is recalled for `{question}`"));
+        println!("{NEWEST}, `{question}` is given:\n{told}\n");
+        assert!(told.contains(FENCE) && told.contains(answer), "{told}");
+    }
+}
+
+#[test]
 fn the_plugin_does_the_same_and_steps_back_for_settings() {
     let desk = Desk::new(new_repository);
     let claude = desk.installation.path.to_str().unwrap().to_owned();
     let repository = env!("CARGO_MANIFEST_DIR");
     desk.run(&claude, &["plugin", "marketplace", "add", repository]);
     desk.run(&claude, &["plugin", "install", "ctxbridge@ctxbridge"]);
+    desk.run(CTXBRIDGE, &["bundle", "init"]);
     assert_eq!(desk.json(&["hooks", "status", "--json"])["plugin"], true);
 
     let command = "/ctxbridge:recall greylisting \"in the\" mailer";
@@ -300,7 +342,7 @@ fn the_plugin_does_the_same_and_steps_back_for_settings() {
     let left: Vec<_> = fs::read_dir(&data).into_iter().flatten().map(|entry| entry.unwrap().path()).collect();
     assert!(left.is_empty(), "what the plugin ran left something behind: {left:?}");
     assert_eq!(desk.turns(), turns + 1);
-    assert_eq!(desk.noted()[noted..], [BundleAction::Prompt(ABOUT.into())]);
+    assert_eq!(desk.noted()[noted..], [], "a prompt that leads to no work");
     let told = desk.added_to(ABOUT).expect("what was done before");
     assert_eq!(told.matches("ninety seconds before a retry").count(), 1, "{told}");
     println!("{NEWEST}, a prompt in the same repository is given, with an archive:\n{told}\n");

@@ -232,9 +232,8 @@ fn scores(candidates: &[Candidate], weight: f64) -> Vec<f64> {
         |candidate: &Candidate| candidate.cosine.map_or(0.0, |cosine| (cosine - COSINE_FLOOR).max(0.0) / (1.0 - COSINE_FLOOR));
     let best = |of: &dyn Fn(&Candidate) -> f64| candidates.iter().map(of).fold(f64::MIN_POSITIVE, f64::max);
     let (best_words, best_meaning) = (best(&words).powf(RELATIVE_EXPONENT), best(&meaning));
-    let score = |candidate: &Candidate| {
-        LEXICAL_WEIGHT * words(candidate) / best_words + weight * meaning(candidate) / best_meaning
-    };
+    let score =
+        |candidate: &Candidate| LEXICAL_WEIGHT * words(candidate) / best_words + weight * meaning(candidate) / best_meaning;
     candidates.iter().map(score).collect()
 }
 

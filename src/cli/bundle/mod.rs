@@ -1,6 +1,7 @@
 //! `ctxbridge bundle`
 
 mod compact;
+mod init;
 mod search;
 mod show;
 
@@ -22,11 +23,12 @@ use ctxbridge_common::paths;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
+  ctxbridge bundle init
   ctxbridge bundle show --since yesterday
   ctxbridge bundle search parser empty lines
 
 Bundles are small files in .ctxbridge/bundles of a git project. They record prompts with the files, commands and agents that \
-were used. Hooks write them; commit them to share the work log with every clone.")]
+were used. Hooks write them in projects where `bundle init` was run; commit them to share the work log with every clone.")]
 pub(super) struct BundleArgs {
     #[command(subcommand)]
     command: BundleCommand,
@@ -34,6 +36,8 @@ pub(super) struct BundleArgs {
 
 #[derive(Debug, Subcommand)]
 enum BundleCommand {
+    /// Start a work log in this project
+    Init(init::BundleInitArgs),
     /// Show the work log of this project
     Show(show::BundleShowArgs),
     /// Search the work log
@@ -64,6 +68,7 @@ const CACHE_LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 impl BundleArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         match &self.command {
+            BundleCommand::Init(args) => args.run(output),
             BundleCommand::Show(args) => args.run(output),
             BundleCommand::Search(args) => args.run(output),
             BundleCommand::Compact(args) => args.run(output),
@@ -85,14 +90,17 @@ fn bundles() -> anyhow::Result<Bundles> {
 }
 
 fn bundles_around(folder: &Path) -> anyhow::Result<Bundles> {
+    Ok(Bundles::of(&project_around(folder)?))
+}
+
+fn project_around(folder: &Path) -> anyhow::Result<Project> {
     let project = Project::around(folder, paths::home_dir().as_deref());
-    let project = project.with_context(|| {
+    project.with_context(|| {
         format!(
             "{} is in no project: there is no repository around it, and no {PROJECT_DATA_FOLDER}; go to one, or make one with `git init`",
             folder.display()
         )
-    })?;
-    Ok(Bundles::of(&project))
+    })
 }
 
 /// Opens the index of bundles and brings it up to date.

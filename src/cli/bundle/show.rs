@@ -40,7 +40,12 @@ impl BundleShowArgs {
                 tell(episode, output)?;
             }
             if episodes.is_empty() {
-                output.note("no entries yet. Install the hooks to record them: `ctxbridge hooks install`");
+                let exist = bundles.exist()?;
+                output.note(if exist {
+                    "no entries yet: hooks record them (`ctxbridge hooks status`)"
+                } else {
+                    "this project has no bundles; `ctxbridge bundle init` starts them"
+                });
             }
         }
         Ok(if episodes.is_empty() { CommandOutcome::No } else { CommandOutcome::Yes })

@@ -2,13 +2,11 @@
 
 use serde_json::json;
 
-use super::{ClientArg, CommandOutcome, Output, ScopeArg, events_of_some, names, places, project, scopes, short};
-use crate::bundle::{BUNDLES_FOLDER, PROJECT_DATA_FOLDER};
+use super::{ClientArg, CommandOutcome, Output, ScopeArg, events_of_some, names, places, scopes, short};
 use crate::cli::output::{DIM, GOOD, styled};
 use crate::hook::Event;
 use crate::hook::settings::clients::Readers;
 use crate::hook::settings::editor::{Editor, Installed, InstalledState};
-use crate::hook::settings::project::{Prepared, prepare};
 use crate::hook::settings::scope::{SettingsPaths, SettingsScope};
 use crate::hook::settings::status::{ScopeStatus, status};
 use crate::hook::settings::wiring::{UnsupportedEvent, hooks, own_program};
@@ -21,9 +19,6 @@ use ctxbridge_common::paths;
 
 Installs only hooks for events that every installed client supports: an unknown event makes a client ignore all of its settings. \
 The rest of the file is not changed, and `ctxbridge hooks uninstall` restores the original.
-
-In a git project, this also creates the folder .ctxbridge, unless `bundle.enabled` is off. Commit it to share the work log with \
-every clone.
 
 The plugin does the same (`claude plugin install ctxbridge@ctxbridge`). If both are installed, the plugin's hooks do nothing.")]
 pub(super) struct HooksInstallArgs {
@@ -49,39 +44,19 @@ impl HooksInstallArgs {
         for unknown in &readers.unknown {
             output.note(&format!("{}: its version is not known; if it is old, name it with --client-version", unknown.display()));
         }
-        let prepared = project()?.map(|project| prepare(&project));
-        let mut warnings = warnings(&places, scope, &wanted, &left_out)?;
-        warnings.extend(prepared.as_ref().and_then(warning));
+        let warnings = warnings(&places, scope, &wanted, &left_out)?;
         if output.json {
             output.value(&json!({
                 "scope": scope, "file": done.file, "state": done.state, "events": wanted, "left_out": left_out,
                 "program": program, "backup": done.backup, "clients": clients(&readers), "warnings": warnings,
-                "bundles": prepared,
             }))?;
         } else {
             tell(&done, &wanted, &left_out, output)?;
-            if let Some(Prepared { folder, is_new: true, .. }) = &prepared {
-                let said = format!("prepared: {}, for what is asked and done here", short(folder));
-                output.line(styled(DIM, format!("{said}; `git add {PROJECT_DATA_FOLDER}` shares it with the repository")))?;
-            }
             for warning in warnings {
                 output.note(&format!("note: {warning}"));
             }
         }
         Ok(CommandOutcome::Yes)
-    }
-}
-
-/// Warning about a problem that keeps bundles from being shared.
-fn warning(prepared: &Prepared) -> Option<String> {
-    let folder = short(&prepared.folder);
-    match prepared {
-        Prepared { problem: Some(problem), .. } => Some(format!("what is done here cannot be noted down: {problem}")),
-        Prepared { ignored: Some(true), .. } => Some(format!(
-            "git ignores {folder}, by a rule of this project or of yours (`git check-ignore -v {PROJECT_DATA_FOLDER}/{BUNDLES_FOLDER}/x.jsonl` names it), \
-             so that a clone knows nothing of what is done here"
-        )),
-        _ => None,
     }
 }
 

@@ -5,20 +5,16 @@ mod status;
 mod uninstall;
 mod verify;
 
-use std::path::Path;
-
 use clap::{Subcommand, ValueEnum};
 use semver::Version;
 
-use super::{CommandOutcome, Output};
-use crate::bundle::Project;
+use super::{CommandOutcome, Output, output::short};
 use crate::hook::settings::HookSettingsError;
 use crate::hook::settings::clients::Readers;
 use crate::hook::settings::scope::{SettingsPaths, SettingsScope};
 use crate::hook::settings::wiring::{UnsupportedEvent, events_for};
 use crate::hook::{Event, supported_events};
 use ctxbridge_common::paths;
-use ctxbridge_config::{Config, ConfigSources};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  ctxbridge hooks install")]
@@ -91,13 +87,6 @@ impl HooksArgs {
     }
 }
 
-/// The current project, if bundles are enabled for it.
-fn project() -> anyhow::Result<Option<Project>> {
-    let current = std::env::current_dir()?;
-    let is_wanted = Config::load(&ConfigSources::of_process(Some(&current))).bundle.enabled;
-    Ok(Project::around(&current, paths::home_dir().as_deref()).filter(|_| is_wanted))
-}
-
 fn places() -> anyhow::Result<SettingsPaths> {
     let config_dir = std::env::var_os("CLAUDE_CONFIG_DIR").map(Into::into);
     Ok(SettingsPaths::new(paths::home_dir(), config_dir, &std::env::current_dir()?))
@@ -128,13 +117,4 @@ fn events_of_some(readers: &Readers) -> Result<(Vec<Event>, Vec<UnsupportedEvent
 
 fn names(events: &[Event]) -> String {
     events.iter().map(|event| event.name()).collect::<Vec<_>>().join(", ")
-}
-
-/// Formats a path for people, with `~` for the home directory.
-fn short(path: &Path) -> String {
-    let home = paths::home_dir();
-    match home.as_ref().and_then(|home| path.strip_prefix(home).ok()) {
-        Some(rest) => format!("~{}{}", std::path::MAIN_SEPARATOR, rest.display()),
-        None => path.display().to_string(),
-    }
 }

@@ -1,14 +1,18 @@
 //! `ctxbridge hooks status`
 
+use std::path::PathBuf;
+
 use serde_json::json;
 
 use super::install::clients;
 use super::{ClientArg, CommandOutcome, Output, ScopeArg, events, names, places, scopes, short};
+use crate::bundle::{Bundles, Project};
 use crate::cli::output::{BAD, DIM, GOOD, styled};
 use crate::hook::Event;
 use crate::hook::settings::clients::Readers;
 use crate::hook::settings::status::{HooksStatus, ScopeStatus, WiredHook, status};
 use ctxbridge_common::paths;
+use ctxbridge_config::{Config, ConfigSources};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
@@ -32,16 +36,34 @@ impl HooksStatusArgs {
         let status = status(&places, &scopes(self.scope), (&wanted, &left_out), path.as_deref())?;
         // With nothing that could be wired there is nothing that is.
         let wired = status.wired && !wanted.is_empty();
+        let project = Project::around(&std::env::current_dir()?, paths::home_dir().as_deref());
+        let bundles = project.as_ref().and_then(wanted_bundles);
         if output.json {
             output.value(&json!({
+                "bundles": bundles,
                 "wired": wired, "missing": status.missing, "left_out": status.left_out, "disabled": status.disabled,
                 "twice": status.twice, "plugin": status.plugin, "scopes": status.scopes, "clients": clients(&readers), "project": places.project,
             }))?;
         } else {
             tell(&status, &readers, output)?;
+            match bundles {
+                Some(folder) => output.line(styled(DIM, format!("bundles: work is recorded in {}", short(&folder))))?,
+                None if project.is_some() => {
+                    output.line(styled(DIM, "bundles: none in this project; `ctxbridge bundle init` starts them"))?;
+                }
+                None => {}
+            }
         }
         Ok(if wired { CommandOutcome::Yes } else { CommandOutcome::No })
     }
+}
+
+/// The folder of a project's bundles, if it has any and they are not switched off.
+fn wanted_bundles(project: &Project) -> Option<PathBuf> {
+    let bundles = Bundles::of(project);
+    let exist = bundles.exist().is_ok_and(|exist| exist);
+    let is_on = || Config::load(&ConfigSources::of_process(Some(&project.root))).bundle.enabled;
+    (exist && is_on()).then(|| bundles.data_folder().to_owned())
 }
 
 fn tell(status: &HooksStatus, readers: &Readers, output: &mut Output) -> anyhow::Result<()> {

@@ -3,10 +3,8 @@
 use serde_json::json;
 
 use super::{CommandOutcome, Output, ScopeArg, places, short};
-use crate::bundle::{PROJECT_DATA_FOLDER, Project};
 use crate::cli::output::{DIM, GOOD, styled};
 use crate::hook::settings::editor::{Editor, Uninstalled, UninstalledState};
-use crate::hook::settings::project::tidy;
 use crate::hook::settings::scope::SettingsScope;
 use ctxbridge_common::paths;
 
@@ -31,19 +29,11 @@ impl UninstallArgs {
         let file = places()?.file(scope)?;
         let notice = |text: &str| output.note(text);
         let done = Editor::new(&paths::data_dir()?, &notice).uninstall(&file)?;
-        // Whether bundles are wanted or not: the folder may be from before.
-        let project = Project::around(&std::env::current_dir()?, paths::home_dir().as_deref());
-        let tidied = project.filter(tidy).map(|project| project.root.join(PROJECT_DATA_FOLDER));
         if output.json {
             let Uninstalled { state, file, removed, backup } = &done;
-            output.value(
-                &json!({ "scope": scope, "file": file, "state": state, "removed": removed, "backup": backup, "tidied": tidied }),
-            )?;
+            output.value(&json!({ "scope": scope, "file": file, "state": state, "removed": removed, "backup": backup }))?;
         } else {
             tell(&done, output)?;
-            if let Some(folder) = tidied {
-                output.line(styled(DIM, format!("{}, which held nothing, is gone", short(&folder))))?;
-            }
         }
         Ok(if done.state == UninstalledState::NotInstalled { CommandOutcome::No } else { CommandOutcome::Yes })
     }

@@ -23,7 +23,6 @@ mod file;
 mod layout;
 pub mod pipeline;
 pub mod plugin;
-pub mod project;
 mod registry;
 mod sample;
 pub mod scope;

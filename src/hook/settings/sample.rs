@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+use crate::bundle::{BUNDLES_FOLDER, PROJECT_DATA_FOLDER};
 use crate::hook::{Event, Log};
 use ctxbridge_common::paths::create_private_dir;
 
@@ -59,7 +60,9 @@ impl Scratch {
         let sessions = home.join(".claude/projects/scratch");
         let agents = sessions.join(SESSION).join("subagents");
         // What is noted down in a project is noted down where there is git.
-        for folder in [&agents, &data, &project.join(".git")] {
+        // With bundles, as if somebody had wanted them there.
+        let bundles = project.join(PROJECT_DATA_FOLDER).join(BUNDLES_FOLDER);
+        for folder in [&agents, &data, &project.join(".git"), &bundles] {
             create_private_dir(folder)?;
         }
         let cwd = project.to_string_lossy().into_owned();

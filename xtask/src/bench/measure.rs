@@ -84,6 +84,8 @@ impl Pairs {
         let range = |[median, low, high]: [f64; 3], digits| format!("{median:.digits$} [{low:.digits$} – {high:.digits$}]");
         let digits = if time[0] < 100.0 { 1 } else { 0 };
         let (time, ratio) = (range(time, digits), range(ratio, 2));
-        println!("| {name} | {reference} | {ratio} | {goal} | {time} ms, processor {processor:.digits$} ms | {own:.0} MB | {base:.0} MB |");
+        println!(
+            "| {name} | {reference} | {ratio} | {goal} | {time} ms, processor {processor:.digits$} ms | {own:.0} MB | {base:.0} MB |"
+        );
     }
 }

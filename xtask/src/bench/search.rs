@@ -57,7 +57,7 @@ pub fn run(args: &SearchArgs) -> Result<bool> {
     println!("| --- | --- | --- | --- | --- | --- | --- |");
     for (name, queries) in &kinds {
         let mut pairs = Pairs::default();
-        for query in queries {
+        for query in *queries {
             scratch.run(&["archive", "search", "--mode", "lexical", query])?;
         }
         for query in queries.iter().cycle().take(args.runs * QUERIES) {

@@ -36,6 +36,8 @@ pub struct Corpus {
     turns: HashMap<[u8; 16], String>,
     /// Projects of the turns, by their names.
     folders: HashMap<String, String>,
+    /// Sessions of the turns, by their names.
+    sessions: HashMap<String, String>,
     /// Projects of real sessions.
     session_folders: HashMap<String, String>,
     end: Timestamp,
@@ -58,8 +60,13 @@ impl Corpus {
         }
         let turns = dataset.sessions.iter().flat_map(|session| &session.turns);
         let turns = turns.map(|turn| (sessions::turn_id(&turn.id), turn.id.clone())).collect();
+        let of_session = |session: &super::dataset::Session| {
+            let id = session.id.clone();
+            session.turns.iter().map(|turn| turn.id.clone()).map(move |turn| (turn, id.clone())).collect::<Vec<_>>()
+        };
+        let sessions = dataset.sessions.iter().flat_map(of_session).collect();
         let folders = dataset.projects().into_iter().map(|(turn, folder)| (turn.to_owned(), folder.to_owned())).collect();
-        Ok(Self { turns, folders, ..Self::indexed(folder, &data)? })
+        Ok(Self { turns, folders, sessions, ..Self::indexed(folder, &data)? })
     }
 
     /// Imports and indexes all transcripts below a folder, as they are. Turns are named by the SHA-256 of their content, in hexadecimal.
@@ -80,6 +87,7 @@ impl Corpus {
             for turn in corpus.store.turns(session.key, TurnSelection::All)? {
                 let name = digest::hex(&turn.turn.content_sha256);
                 corpus.folders.entry(name.clone()).or_insert_with(|| folder.clone());
+                corpus.sessions.entry(name.clone()).or_insert_with(|| session.session.clone());
                 corpus.turns.insert(turn.turn.id, name);
                 corpus.end = corpus.end.max(Timestamp::from_millisecond(turn.turn.ended_ms)?);
             }
@@ -94,13 +102,18 @@ impl Corpus {
         let mut index = SearchIndex::open(data)?;
         let refreshed = search::refresh(&mut store, &mut index, usize::MAX, &mut |_| {})?;
         ensure!(refreshed.is_complete, "the index is not complete");
-        let (turns, folders, session_folders) = Default::default();
-        Ok(Self { store, index, turns, folders, session_folders, end: Timestamp::UNIX_EPOCH, _folder: folder })
+        let (turns, folders, sessions, session_folders) = Default::default();
+        Ok(Self { store, index, turns, folders, sessions, session_folders, end: Timestamp::UNIX_EPOCH, _folder: folder })
     }
 
     /// The project of a turn.
     pub fn folder_of(&self, turn: &str) -> Option<&str> {
         self.folders.get(turn).map(String::as_str)
+    }
+
+    /// Sessions of all turns, by their names.
+    pub fn sessions(&self) -> &HashMap<String, String> {
+        &self.sessions
     }
 
     /// The project of a real session.

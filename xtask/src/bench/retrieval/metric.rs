@@ -1,5 +1,7 @@
 //! Measures of a ranking, given the evidence that should come first.
 
+use std::collections::{HashMap, HashSet};
+
 use serde::Serialize;
 
 /// Depths at which recall is taken.
@@ -50,9 +52,29 @@ pub fn ranks(found: &[String], evidence: &[String]) -> Vec<Option<usize>> {
     evidence.iter().map(|turn| found.iter().position(|found| found == turn).map(|at| at + 1)).collect()
 }
 
+/// The rank of the first session with evidence among the sessions of the hits, from 1; `sessions` are those of the turns.
+pub fn session_rank(found: &[String], evidence: &[String], sessions: &HashMap<String, String>) -> Option<usize> {
+    let wanted: HashSet<&String> = evidence.iter().filter_map(|turn| sessions.get(turn)).collect();
+    let mut seen: Vec<&String> = Vec::new();
+    for session in found.iter().filter_map(|turn| sessions.get(turn)) {
+        if !seen.contains(&session) {
+            seen.push(session);
+        }
+    }
+    seen.iter().position(|session| wanted.contains(session)).map(|at| at + 1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sessions_count_once() {
+        let sessions = [("a", "1"), ("b", "1"), ("c", "2")].map(|(turn, session)| (turn.to_owned(), session.to_owned())).into();
+        assert_eq!(session_rank(&names("a b c"), &names("c"), &sessions), Some(2));
+        assert_eq!(session_rank(&names("b"), &names("a"), &sessions), Some(1));
+        assert_eq!(session_rank(&names("a x"), &names("c"), &sessions), None);
+    }
 
     fn names(names: &str) -> Vec<String> {
         names.split_whitespace().map(str::to_owned).collect()

@@ -119,9 +119,15 @@ fn rows(dataset: &Dataset, corpus: &mut Corpus, model: Option<&mut EmbeddingMode
     let mut configurations = configurations::all(has_model);
     configurations.retain(|configuration| is_wanted(&configuration.name));
     let mut rows = Vec::with_capacity(configurations.len() + 1);
+    let sessions = corpus.sessions().clone();
     let row = |name: &str, mode, ask: &mut dyn FnMut(&Question) -> Result<Vec<String>>| {
-        let ranks = dataset.questions.iter().map(|question| Ok(metric::ranks(&ask(question)?, &question.evidence)));
-        anyhow::Ok(Row { name: name.to_owned(), mode, ranks: ranks.collect::<Result<_>>()? })
+        let mut row = Row { name: name.to_owned(), mode, ranks: Vec::new(), session_ranks: Vec::new() };
+        for question in &dataset.questions {
+            let found = ask(question)?;
+            row.ranks.push(metric::ranks(&found, &question.evidence));
+            row.session_ranks.push(metric::session_rank(&found, &question.evidence, &sessions));
+        }
+        anyhow::Ok(row)
     };
     // Real sessions are known to the archive alone.
     let is_made_up = !dataset.sessions.is_empty();
