@@ -14,6 +14,7 @@ mod generations;
 mod history;
 mod index;
 mod kill;
+mod left_out;
 pub(crate) mod lines;
 mod mods;
 mod paths;

@@ -64,12 +64,28 @@ fn is_uuid(name: &str) -> bool {
 }
 
 fn named_inside(path: &Path) -> Option<String> {
+    session_in(&peek(path)?)
+}
+
+/// The first bytes of a file.
+fn peek(path: &Path) -> Option<Vec<u8>> {
     if !fs::metadata(path).ok()?.is_file() {
         return None;
     }
     let mut bytes = Vec::new();
     fs::File::open(path).ok()?.take(PEEKED_BYTES).read_to_end(&mut bytes).ok()?;
-    session_in(&bytes)
+    Some(bytes)
+}
+
+/// The folder that a transcript's session was started in, if one of its first lines names it.
+pub fn folder_of(path: &Path) -> Option<PathBuf> {
+    let mut folder = None;
+    records(&peek(path)?, &mut |record| {
+        if folder.is_none() {
+            folder = record.cwd().filter(|folder| !folder.is_empty()).map(PathBuf::from);
+        }
+    });
+    folder
 }
 
 /// The session that the first of some lines names.

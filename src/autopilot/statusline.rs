@@ -33,6 +33,8 @@ pub struct StatuslineInput {
     pub session: Option<String>,
     /// Path of the transcript.
     pub transcript: Option<PathBuf>,
+    /// Folder that the client was started in, or else works in.
+    pub folder: Option<PathBuf>,
     /// Version of the client.
     pub version: Option<String>,
     /// Size of the window in tokens.
@@ -99,6 +101,7 @@ impl StatuslineInput {
         Some(Self {
             session: text("/session_id"),
             transcript: text("/transcript_path").map(PathBuf::from),
+            folder: text("/workspace/project_dir").or_else(|| text("/cwd")).map(PathBuf::from),
             version: text("/version"),
             window,
             tokens: Some(sum).filter(|sum| *sum > 0).or_else(by_share),

@@ -65,6 +65,9 @@ fn printed(event: Event, is_debug: bool) -> Printed {
         return Printed::default();
     }
     let context = context(data, input);
+    if let Some(reason) = context.left_out() {
+        return hook::left_out(event, &context, &reason);
+    }
     if is_debug || context.config.hooks.event_log {
         record(event, &context, &bytes);
     }

@@ -42,14 +42,16 @@ impl StatuslineArgs {
 }
 
 fn look(input: &StatuslineInput) -> StatusLine {
-    let cwd = std::env::current_dir().ok();
+    let cwd = input.folder.clone().or_else(|| std::env::current_dir().ok());
     let config = Config::load(&ConfigSources::of_process(cwd.as_deref()));
     let data_dir = paths::data_dir().ok();
     let (path, settings) = (std::env::var_os("PATH"), user_settings().ok());
     let way = data_dir
         .as_deref()
         .and_then(|folder| PruningWay::quick(folder, settings.as_deref(), path.as_deref(), input.version.as_deref()));
-    let store = data_dir.as_deref().map(WindowStateStore::in_dir);
+    // What is left out leaves no trace.
+    let is_kept = cwd.as_deref().is_none_or(|cwd| config.left_out(cwd, paths::home_dir().as_deref()).is_none());
+    let store = data_dir.as_deref().filter(|_| is_kept).map(WindowStateStore::in_dir);
     gather(input, store.as_ref(), way, compact_window_tokens(), &config.autopilot)
 }
 

@@ -83,12 +83,33 @@ const MAX_TIMEOUT_S: u64 = 3_600;
 const PATTERN_EXAMPLE: &str = "ACME-[0-9]{8}";
 const TOOLS_EXAMPLE: &str = "AskUserQuestion";
 const FILES_EXAMPLE: &str = "docs/**/*.md";
+const FOLDERS_EXAMPLE: &str = "~/clients/*";
 
 /// JavaScript's largest safe integer, since the patched client reads these numbers as well.
 const MAX_JS_INTEGER: u64 = (1 << 53) - 1;
 
 /// All keys. The patch is applied with the values of `prune.*`; the client's environment overrides them.
 pub const KEYS: &[Key] = &[
+    Key {
+        name: "archive.enabled",
+        variable: "CTXBRIDGE_ARCHIVE_ENABLED",
+        also: &[],
+        fallback_env: None,
+        project_may_set: true,
+        doc: "Archive sessions; off, hooks do nothing. A project can only switch it off",
+        set: |config, raw| raw.switch().map(|on| config.archive.enabled = on),
+        get: |config| json!(config.archive.enabled),
+    },
+    Key {
+        name: "archive.exclude",
+        variable: "CTXBRIDGE_ARCHIVE_EXCLUDE",
+        also: &[],
+        fallback_env: None,
+        project_may_set: false,
+        doc: "Folders whose sessions are left out, as globs, each with all below it",
+        set: |config, raw| raw.list(FOLDERS_EXAMPLE).map(|globs| config.archive.exclude = globs),
+        get: |config| json!(config.archive.exclude),
+    },
     Key {
         name: "archive.store",
         variable: "CTXBRIDGE_ARCHIVE_STORE",
@@ -375,6 +396,16 @@ pub const KEYS: &[Key] = &[
         doc: "Tell a new session the project's last three sessions, open work and decisions, in 600 characters",
         set: |config, raw| raw.switch().map(|on| config.recall.start = on),
         get: |config| json!(config.recall.start),
+    },
+    Key {
+        name: "recall.exclude",
+        variable: "CTXBRIDGE_RECALL_EXCLUDE",
+        also: &[],
+        fallback_env: None,
+        project_may_set: false,
+        doc: "Folders whose sessions recall nothing, as globs, each with all below it",
+        set: |config, raw| raw.list(FOLDERS_EXAMPLE).map(|globs| config.recall.exclude = globs),
+        get: |config| json!(config.recall.exclude),
     },
     Key {
         name: "bundle.enabled",

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};
 
+use super::left_out::compile_folder_glob;
 use super::pattern::compile_pattern;
 use super::raw::{WrittenValue, escape_controls, quote};
 use super::{Config, KEYS, Key, Problem, SettingSource};
@@ -79,6 +80,7 @@ impl Config {
         }
         config.load_fallback_environment(sources);
         config.check_combinations();
+        config.check_globs();
         config
     }
 
@@ -116,9 +118,10 @@ impl Config {
             Some(key) => {
                 let before = self.archive.clone();
                 self.set(key, WrittenValue::Toml(value), source.clone());
-                let raised = self.archive.restore_budget > before.restore_budget
+                let raised = self.archive.enabled && !before.enabled
+                    || self.archive.restore_budget > before.restore_budget
                     || self.archive.instruction_budget > before.instruction_budget;
-                // What is restored costs the user's tokens.
+                // What is restored costs the user's tokens, and what is archived is theirs.
                 if raised && matches!(source, SettingSource::Project(_)) {
                     self.archive = before;
                     self.set_by.pop();
@@ -188,6 +191,20 @@ impl Config {
                 source: source.clone(),
                 message,
             }));
+        }
+    }
+
+    /// Names globs of folders that name none.
+    fn check_globs(&mut self) {
+        let home = paths::home_dir();
+        for (key, globs) in [("archive.exclude", &self.archive.exclude), ("recall.exclude", &self.recall.exclude)] {
+            let source = self.source(key);
+            let wrong = globs.iter().filter_map(|glob| Some((glob, compile_folder_glob(glob, home.as_deref()).err()?)));
+            let problems: Vec<_> =
+                wrong.map(|(glob, why)| format!("has `{}`, which leaves nothing out: {why}", quote(glob))).collect();
+            problems.into_iter().for_each(|message| {
+                self.problems.push(Problem { key: key.to_owned(), source: source.clone(), message });
+            });
         }
     }
 

@@ -12,6 +12,7 @@ Every key is one entry of [`KEYS`], which help, `config show` and loading use.
 mod choice;
 mod keys;
 mod layers;
+mod left_out;
 mod pattern;
 mod raw;
 mod server;
@@ -27,6 +28,7 @@ use ctxbridge_prune as prune;
 pub use keys::WINDOW_RANGE;
 pub use keys::{EnvAlias, KEYS, Key};
 pub use layers::ConfigSources;
+pub use left_out::LeftOut;
 pub use pattern::{InvalidPattern, compile_pattern};
 pub use raw::escape_controls;
 pub use server::{PostgresSettings, SecretString, StoreKind, TlsSwitch, Visibility};

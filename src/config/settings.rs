@@ -8,6 +8,10 @@ use super::server::StoreKind;
 /// Settings of the archive and of restores (`archive.*`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArchiveSettings {
+    /// `false` if nothing is archived.
+    pub enabled: bool,
+    /// Globs of folders whose sessions are left out.
+    pub exclude: Vec<String>,
     /// The store that commands read; hooks write to a local file in any case.
     pub store: StoreKind,
     /// The folder of the JSON lines, if it is not the default.
@@ -63,6 +67,8 @@ pub struct RecallSettings {
     pub agents: bool,
     /// `true` if a new session gets the project's last sessions, open work and decisions.
     pub start: bool,
+    /// Globs of folders whose sessions recall nothing.
+    pub exclude: Vec<String>,
 }
 
 /// Settings of the project's work log (`bundle.*`).
@@ -117,6 +123,8 @@ pub enum Gate {
 impl Default for ArchiveSettings {
     fn default() -> Self {
         Self {
+            enabled: true,
+            exclude: Vec::new(),
             store: StoreKind::Sqlite,
             jsonl_folder: None,
             restore_budget: 4_000,
@@ -134,7 +142,7 @@ impl Default for ArchiveSettings {
 
 impl Default for RecallSettings {
     fn default() -> Self {
-        Self { prompts: true, agents: true, start: false }
+        Self { prompts: true, agents: true, start: false, exclude: Vec::new() }
     }
 }
 

@@ -13,7 +13,7 @@ use ctxbridge_archive::side_files::{SideFileEffort, ingest_side_files};
 use ctxbridge_archive::store::sqlite::LockPolicy;
 use ctxbridge_archive::store::{Store, StoreError, Transcript, TurnSelection};
 use ctxbridge_archive::transcript_paths;
-use ctxbridge_config::Config;
+use ctxbridge_config::{Config, LeftOut};
 
 /// Maximum number of new bytes that a hook archives itself; more are archived in the background.
 const MAX_INLINE_BYTES: u64 = 256 << 20;
@@ -150,6 +150,21 @@ impl HookContext {
     pub fn project(&self) -> Option<Project> {
         let folder = self.project.as_deref().or(self.input.cwd.as_deref())?;
         Project::around(folder, self.home.as_deref())
+    }
+
+    /// Returns why the session is left out of the archive, if it is.
+    pub fn left_out(&self) -> Option<LeftOut> {
+        self.folders().find_map(|folder| self.config.left_out(folder, self.home.as_deref()))
+    }
+
+    /// `true` if the session recalls nothing.
+    pub fn is_without_recall(&self) -> bool {
+        self.folders().any(|folder| self.config.is_without_recall(folder, self.home.as_deref()))
+    }
+
+    /// The folder that the client was started in, and the one it works in now.
+    fn folders(&self) -> impl Iterator<Item = &Path> {
+        [self.project.as_deref(), self.input.cwd.as_deref()].into_iter().flatten()
     }
 
     /// Returns the session's transcript, if it exists.

@@ -29,6 +29,7 @@ mod session_start;
 pub mod settings;
 mod spool;
 mod stop;
+mod told;
 mod tool;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -48,12 +49,27 @@ pub use reply::{HookReply, Printed};
 pub use spool::{PendingWrite, Spool};
 
 use ctxbridge_archive::store::sqlite::LockPolicy;
+use ctxbridge_config::{LeftOut, SettingSource};
+use told::Told;
 
 /// Lock wait of hooks whose data would be lost otherwise.
 const WRITE_LOCK_POLICY: LockPolicy = LockPolicy::Background;
 
 /// Maximum size of the input, in bytes: no prompt is that long.
 pub const MAX_INPUT_BYTES: u64 = 64 << 20;
+
+/// Handles an event of a session that is left out: nothing is read, written or said. Only that a project has switched the archive off
+/// is said once, since its user may not know.
+pub fn left_out(event: Event, context: &HookContext, reason: &LeftOut) -> Printed {
+    match reason {
+        LeftOut::Disabled(SettingSource::Project(file)) if event == Event::SessionStart => {
+            let is_told = Told::in_dir(&context.data).is_first(&file.to_string_lossy());
+            let text = "ctxbridge: this project's .ctxbridge/config.toml has `archive.enabled = false`, so nothing of it is archived. (Told once.)";
+            if is_told { HookReply::notice(text).print(event) } else { Printed::default() }
+        }
+        LeftOut::Disabled(_) | LeftOut::Excluded => Printed::default(),
+    }
+}
 
 /// Handles an event. Never fails and never panics.
 pub fn run(event: Event, context: &HookContext) -> Printed {

@@ -132,7 +132,7 @@ pub(super) fn context_for_text(
     text: &str,
 ) -> Option<String> {
     let text = text.trim();
-    let session = context.input.session.as_deref().filter(|_| is_question(text))?;
+    let session = context.input.session.as_deref().filter(|_| is_question(text) && !context.is_without_recall())?;
     let mut shown = (window == WindowContent::Session).then(|| AlreadyRecalled::of(&context.data, session));
     let known = candidates(context, session, store, window, head(text, *QUERY_CHARS.end()), shown.as_ref());
     let label = label(&known);

@@ -73,7 +73,7 @@ pub(super) fn run(context: &HookContext) -> Result<HookReply, HookError> {
 /// Text for a new session about its project, if the user wants that.
 fn memory_of_project(context: &HookContext) -> Result<Option<String>, HookError> {
     let is_new = context.input.source.as_deref() == Some("startup");
-    if !is_new || !context.config.recall.start || !context.location().is_begun() {
+    if !is_new || !context.config.recall.start || context.is_without_recall() || !context.location().is_begun() {
         return Ok(None);
     }
     let mut store = context.open(LockPolicy::Interactive)?;

@@ -15,6 +15,7 @@ fn the_end_of_an_agent_is_no_prompt_and_the_second_stop_adds_to_the_turn() {
     let sandbox = Sandbox::new();
     let project = sandbox.path("project");
     fs::create_dir_all(project.join(".git")).unwrap();
+    run(sandbox.command(&["bundle", "init"]).current_dir(&project), b"").done();
     for (number, prompt) in [(1, "Who calls skip_comment in the parser?"), (3, "Does the upload of ledgers stall at midnight?")] {
         let said = Lines::of("earlier").seed(number).turn(prompt).replace("/home/dev/src/ledger", project.to_str().unwrap());
         sandbox.quiet_hook("stop", &sandbox.talk(number as u32, said).input());

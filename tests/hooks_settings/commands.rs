@@ -259,8 +259,7 @@ fn the_same_as_json() {
       "file": "[ROOT]/home/.claude/settings.json",
       "state": "deleted",
       "removed": 6,
-      "backup": null,
-      "tidied": null
+      "backup": null
     }
     "#);
 }
@@ -320,7 +319,6 @@ fn settings_for_colleagues_call_the_bare_name() {
     assert_snapshot!(hooks(&sandbox, &["uninstall", "--scope", "local"]), @"
     exit code: 0
     uninstalled: [ROOT]/work/.claude/settings.local.json, which the install had made, is gone
-    [ROOT]/work/.ctxbridge, which held nothing, is gone
     ");
     assert_snapshot!(hooks(&sandbox, &["uninstall", "--scope", "project"]), @"
     exit code: 0

@@ -22,7 +22,7 @@ const MEANING_WEIGHT_OF_FOREIGN: f64 = 0.5;
 /// Exponent of the best word score that word scores are divided by: if even the best has little of the query, words count less.
 const RELATIVE_EXPONENT: f64 = 0.6;
 /// Share of its score that a turn gives to turns at distance one and two.
-const NEIGHBOR_SHARES: [f64; 2] = [0.05, 0.05];
+const NEIGHBOR_SHARES: [f64; 2] = [0.06, 0.05];
 /// Share that a turn gets of the best score of its session, and the best word score from which on it gets all of it: a session that
 /// only meaning led to is not surely the right one.
 const SESSION_SHARE: f64 = 0.6;

@@ -1,5 +1,6 @@
 //! `ctxbridge archive import`
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -12,9 +13,10 @@ use crate::hook;
 use ctxbridge_archive::import::{ImportReport, import_to};
 use ctxbridge_archive::quote::printable;
 use ctxbridge_archive::reader::Comparison;
-use ctxbridge_archive::transcript_paths::{client_folder, transcripts_below};
+use ctxbridge_archive::transcript_paths::{client_folder, folder_of, transcripts_below};
 use ctxbridge_claude_flow::{self as claude_flow, ImportError, source::sources_at};
 use ctxbridge_common::paths;
+use ctxbridge_config::{Config, ConfigSources};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -63,6 +65,10 @@ impl ImportArgs {
             paths.extend(transcripts_below(&path, &mut |path, error| trouble.push((path.to_owned(), error.to_string()))));
         }
         paths.dedup();
+        let all = paths.len();
+        let mut scopes = FolderScopes::default();
+        paths.retain(|path| !scopes.leave_out(path));
+        let left_out = all - paths.len();
         let progress = std::sync::Mutex::new(std::time::Instant::now());
         let shown: &Output = output;
         let data = paths::data_dir()?;
@@ -90,7 +96,7 @@ impl ImportArgs {
             hook::queue_damage_notice(&data, aside);
         }
         super::follow_projects(&location, self.background, output);
-        tell(&imported, output)?;
+        tell(&imported, left_out, output)?;
         start_upkeep(imported.turns > 0, output)?;
         anyhow::ensure!(imported.failed.is_empty() || imported.transcripts > imported.failed.len(), "nothing could be archived");
         Ok(CommandOutcome::Yes)
@@ -210,7 +216,22 @@ fn names(sources: &[PathBuf]) -> String {
     sources.iter().map(name).collect::<Vec<_>>().join(", ")
 }
 
-fn tell(imported: &ImportReport, output: &mut Output) -> anyhow::Result<()> {
+/// Whether transcripts are left out, by the folders that their sessions were started in.
+#[derive(Default)]
+struct FolderScopes(HashMap<PathBuf, bool>);
+
+impl FolderScopes {
+    fn leave_out(&mut self, transcript: &Path) -> bool {
+        let Some(folder) = folder_of(transcript) else { return false };
+        let is_left_out = |folder: &Path| {
+            let config = Config::load(&ConfigSources::of_process(Some(folder)));
+            config.left_out(folder, paths::home_dir().as_deref()).is_some()
+        };
+        *self.0.entry(folder).or_insert_with_key(|folder| is_left_out(folder))
+    }
+}
+
+fn tell(imported: &ImportReport, left_out: usize, output: &mut Output) -> anyhow::Result<()> {
     if let Some(aside) = &imported.quarantined {
         output.note(&format!(
             "the archive was damaged and is now {}; the new one begins with what could be read of it",
@@ -233,7 +254,7 @@ fn tell(imported: &ImportReport, output: &mut Output) -> anyhow::Result<()> {
         let failed: Vec<_> = failed().map(|(path, error)| json!({ "path": path, "reason": error })).collect();
         return output.value(&json!({
             "transcripts": imported.transcripts, "bytes": imported.bytes, "turns": imported.turns,
-            "bad_lines": imported.bad_lines, "rewritten": imported.rewritten, "side_files": imported.side_files,
+            "left_out": left_out, "bad_lines": imported.bad_lines, "rewritten": imported.rewritten, "side_files": imported.side_files,
             "side_bytes": imported.side_bytes,
             "omitted": imported.omitted.iter().map(|(path, file)| json!({
                 "path": path, "bytes": file.bytes, "sha256": file.sha256,
@@ -249,6 +270,9 @@ fn tell(imported: &ImportReport, output: &mut Output) -> anyhow::Result<()> {
         size(bytes.cast_signed()),
         count(*turns, "turn")
     ))?;
+    if left_out > 0 {
+        output.line(format!("{} left out, by `archive.exclude` or `archive.enabled`", count(left_out as u64, "transcript")))?;
+    }
     if imported.side_files > 0 {
         let (files, bytes) = (count(imported.side_files, "file"), size(imported.side_bytes.cast_signed()));
         output.line(format!("{files} beside them, new or changed: {bytes}"))?;

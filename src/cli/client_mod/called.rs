@@ -38,7 +38,9 @@ impl AnswerArgs {
 
 impl LoadedArgs {
     pub fn run(&self, _output: &mut Output) -> anyhow::Result<CommandOutcome> {
-        if let Ok((context, _)) = called() {
+        if let Ok((context, _)) = called()
+            && context.left_out().is_none()
+        {
             let HookInput { session, .. } = context.input;
             let loaded = LoadedModule { at_ms: context.now_ms, session: session.unwrap_or_default() };
             ModState::in_dir(&context.data).note_loaded(&loaded);
@@ -58,6 +60,9 @@ fn called() -> Result<(HookContext, Vec<u8>), String> {
 
 fn answered() -> Result<String, String> {
     let (mut context, bytes) = called()?;
+    if context.left_out().is_some() {
+        return Err("sessions of this folder are not archived".to_owned());
+    }
     context.input.transcript = transcript_of(&context);
     let declined = |reason: String| {
         let session = context.input.session.as_deref();
