@@ -7,7 +7,7 @@ than its lookups are worth; the bytes are read at more than a gigabyte a second.
 */
 
 use std::cmp::Reverse;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -19,6 +19,7 @@ use super::message_text;
 use super::store::{StoreError, StoredTranscript};
 use super::transcript_paths;
 use crate::store::StoreReader;
+use ctxbridge_common::files;
 use ctxbridge_prune::{self as prune, Handle};
 use ctxbridge_transcript::replace_lone_surrogates;
 
@@ -88,7 +89,7 @@ pub(super) fn parse(line: &[u8]) -> Option<Value> {
 /// Finds the lines of a transcript whose ids begin with any of these digits; `None` if it cannot be read.
 pub(super) fn lines_in_transcript(path: &Path, digits: &[&str]) -> Option<Vec<FoundLine>> {
     let mut finder = MessageLineFinder::new(digits);
-    io::copy(&mut File::open(path).ok()?, &mut finder).ok()?;
+    io::copy(&mut files::open(path).ok()?, &mut finder).ok()?;
     Some(finder.finish())
 }
 

@@ -6,7 +6,6 @@ had them.
 */
 
 use std::collections::{HashMap, HashSet};
-use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
@@ -16,6 +15,7 @@ use super::handle_lookup::{self, FoundLine};
 use super::message_text;
 use super::store::StoreError;
 use crate::store::StoreReader;
+use ctxbridge_common::files;
 use ctxbridge_prune::RangeHandle;
 use ctxbridge_transcript::{RepeatedRows, read_line};
 
@@ -221,7 +221,7 @@ impl<'r> RangeSearch<'r> {
 }
 
 fn bytes_of_file(path: &Path, start: u64, end: u64) -> Option<Vec<u8>> {
-    let mut file = File::open(path).ok()?;
+    let mut file = files::open(path).ok()?;
     file.seek(SeekFrom::Start(start)).ok()?;
     let mut bytes = Vec::new();
     file.take(end - start).read_to_end(&mut bytes).ok()?;

@@ -2,10 +2,10 @@
 //! (`compactMetadata.preservedMessages`).
 
 use std::collections::HashSet;
-use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::Path;
 
+use ctxbridge_common::files;
 use memchr::{memmem, memrchr};
 use serde_json::Value;
 
@@ -20,7 +20,7 @@ const MARK_IS_NEW_MS: i64 = 60_000;
 /// Returns the ids of the turns whose prompt is still in the window; none where the client does not say so.
 pub fn turns_in_window(transcript: &Path, now_ms: i64) -> HashSet<[u8; 16]> {
     let read = || -> std::io::Result<Vec<u8>> {
-        let mut file = File::open(transcript)?;
+        let mut file = files::open(transcript)?;
         let length = file.metadata()?.len();
         file.seek(SeekFrom::Start(length.saturating_sub(READ_BYTES)))?;
         let mut bytes = Vec::new();

@@ -19,6 +19,7 @@ use super::segment;
 use super::store::{Batch, Cursor, SharedPrefix, StoreError, Transcript};
 use crate::store::{CursorReader, StoreReader};
 use ctxbridge_common::digest;
+use ctxbridge_common::files;
 use ctxbridge_common::parallel::join;
 use ctxbridge_transcript::{History, Interpreter, SessionMetadata, TurnSpan};
 
@@ -110,7 +111,7 @@ impl<'s> TranscriptReader<'s> {
         if !std::fs::metadata(path).map_err(failed)?.is_file() {
             return Err(ReadError::NotAFile(path.to_owned()));
         }
-        let file = File::open(path).map_err(failed)?;
+        let file = files::open(path).map_err(failed)?;
         let length = file.metadata().map_err(failed)?.len();
         Self::at(store, stored, transcript, (Box::new(file), length), path, comparison)
     }

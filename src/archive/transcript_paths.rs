@@ -5,6 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::store::{SessionPart, Transcript};
+use ctxbridge_common::files;
 use ctxbridge_transcript::records;
 
 /// Maximum bytes to search at the start of a file for a line that names the session, if the file name does not.
@@ -73,7 +74,7 @@ fn peek(path: &Path) -> Option<Vec<u8>> {
         return None;
     }
     let mut bytes = Vec::new();
-    fs::File::open(path).ok()?.take(PEEKED_BYTES).read_to_end(&mut bytes).ok()?;
+    files::open(path).ok()?.take(PEEKED_BYTES).read_to_end(&mut bytes).ok()?;
     Some(bytes)
 }
 

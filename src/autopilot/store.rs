@@ -133,6 +133,6 @@ fn read(path: &Path) -> Option<WindowState> {
 /// Reads a file, unless it is too large to be one of ours.
 pub(super) fn read_file(path: &Path) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
-    File::open(path).ok()?.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).ok()?;
+    files::open(path).ok()?.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).ok()?;
     (bytes.len() as u64 <= MAX_FILE_BYTES).then_some(bytes)
 }

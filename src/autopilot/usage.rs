@@ -1,9 +1,9 @@
 //! Size of the context, from the end of a transcript.
 
-use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
+use ctxbridge_common::files;
 use ctxbridge_transcript::{Interpreter, WholeFile};
 
 /// Bytes read from the end of a transcript: some thousand short lines, or one with a large tool result.
@@ -47,7 +47,7 @@ fn tail(path: &Path) -> Option<Vec<u8>> {
     if !std::fs::metadata(path).ok()?.is_file() {
         return None;
     }
-    let mut file = File::open(path).ok()?;
+    let mut file = files::open(path).ok()?;
     let length = file.metadata().ok()?.len();
     file.seek(SeekFrom::Start(length.saturating_sub(TAIL_BYTES))).ok()?;
     let mut tail = Vec::new();

@@ -98,7 +98,7 @@ impl Project {
         let mut seen = self.checked_out()?;
         let index = self.own_git()?.join("index");
         let stamp = files::stamp(&index);
-        let names = stamp.filter(|(bytes, _)| *bytes <= MAX_GIT_INDEX_BYTES).and_then(|_| fs::read(&index).ok());
+        let names = stamp.filter(|(bytes, _)| *bytes <= MAX_GIT_INDEX_BYTES).and_then(|_| files::read(&index).ok());
         // Later versions keep only what differs from the name before.
         let names = names.filter(|names| matches!(names.get(..8), Some([b'D', b'I', b'R', b'C', 0, 0, 0, 2 | 3])));
         if names.is_none() {
@@ -196,7 +196,7 @@ fn without(text: &str, root: &str, stands: &str) -> String {
 /// Reads the text of a short file, without the space around it.
 fn read(path: &Path) -> Option<String> {
     let mut text = String::new();
-    fs::File::open(path).ok()?.take(MAX_GIT_FILE_BYTES).read_to_string(&mut text).ok()?;
+    files::open(path).ok()?.take(MAX_GIT_FILE_BYTES).read_to_string(&mut text).ok()?;
     Some(text.trim().to_owned())
 }
 

@@ -1,12 +1,13 @@
 //! Reading bundles. Anybody may have written them, so there are limits, and unreadable lines are skipped rather than refused.
 
-use std::fs::{self, File, Metadata};
+use std::fs::{self, Metadata};
 use std::io::Read;
 use std::path::Path;
 use std::time::SystemTime;
 
 use super::bundle_paths::session_of;
 use super::{BundleLine, BundlePathError, Bundles, Episode};
+use ctxbridge_common::files;
 
 /// Maximum bytes that are read of a file. Files of an hour grow to 256 KiB, but folded months may be large.
 pub(super) const MAX_BUNDLE_BYTES: u64 = 8 << 20;
@@ -94,7 +95,7 @@ pub(super) fn list(bundles: &Bundles) -> Result<Vec<BundleFile>, BundlePathError
 pub fn read(bundles: &Bundles, name: &str) -> Result<ParsedBundle, BundlePathError> {
     let path = bundles.folder().join(name);
     let mut bytes = Vec::new();
-    let length = File::open(&path).and_then(|file| {
+    let length = files::open(&path).and_then(|file| {
         let length = file.metadata()?.len();
         file.take(MAX_BUNDLE_BYTES).read_to_end(&mut bytes).map(|_| length)
     });

@@ -1,15 +1,17 @@
 //! `ctxbridge hook`
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
+use super::object_input::read_object;
 use crate::autopilot;
 use crate::hook::settings::plugin;
 use crate::hook::settings::scope::SettingsPaths;
 use crate::hook::{self, Event, EventLog, HookContext, HookInput, HookReply, MAX_INPUT_BYTES, Printed};
 use ctxbridge_archive::transcript_paths;
-use ctxbridge_common::paths;
+use ctxbridge_common::{lock_deadline, paths};
 use ctxbridge_config::{Config, ConfigSources};
 use ctxbridge_redact::Redactor;
 
@@ -29,6 +31,11 @@ pub(super) struct HookArgs {
     #[arg(value_parser = clap::builder::PossibleValuesParser::new(Event::ALL.map(Event::slug)))]
     event: String,
 }
+
+/// Time that a hook waits for locks, all together: what cannot be written by then is left to the next hook.
+const LOCK_TIMEOUT: Duration = Duration::from_millis(1_500);
+/// Time that a hook waits for its input: a client that keeps the pipe open is not waited for.
+const INPUT_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl HookArgs {
     /// Handles the event. Never fails: the client would show it.
@@ -52,9 +59,9 @@ fn printed(event: Event, is_debug: bool) -> Printed {
         Err(error) if event == Event::SessionStart => return HookReply::notice(format!("ctxbridge: {error}")).print(event),
         Err(_) => return Printed::default(),
     };
-    let mut bytes = Vec::new();
-    let read = std::io::stdin().lock().take(MAX_INPUT_BYTES).read_to_end(&mut bytes);
-    let input = read.map_err(|error| error.to_string()).and_then(|_| HookInput::parse(&bytes).map_err(|error| error.to_string()));
+    lock_deadline::set(LOCK_TIMEOUT);
+    let bytes = read_object(std::io::stdin(), MAX_INPUT_BYTES, INPUT_TIMEOUT);
+    let input = HookInput::parse(&bytes).map_err(|error| error.to_string());
     let (input, problem) = match input {
         Ok(input) => (input, None),
         Err(error) => (HookInput::default(), Some(error)),

@@ -20,6 +20,7 @@ mod hooks;
 mod learnings;
 mod mcp;
 mod model;
+mod object_input;
 mod output;
 mod patch;
 mod prune;
@@ -133,6 +134,9 @@ enum CommandOutcome {
 
 /// Parses the arguments, does what they say, and turns the outcome into an exit code.
 pub fn main() -> ExitCode {
+    // Under a limit of the shell (`ulimit -f`) a write fails, and that is told; it must not end the process.
+    #[cfg(unix)]
+    signal_hook::flag::register(signal_hook::consts::SIGXFSZ, std::sync::Arc::default()).ok();
     let cli = Cli::try_parse().unwrap_or_else(|error| {
         // What the client runs must not fail it, and exit code 2 would block: an older version may be called by newer settings.
         let is_hook = std::env::args_os().nth(1).is_some_and(|command| command == "hook");

@@ -1,6 +1,5 @@
 //! The answer to a compaction.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -10,6 +9,7 @@ use crate::hook::mod_state::{AnsweredCompaction, ModState};
 use crate::hook::{HookContext, HookError};
 use ctxbridge_archive::preserved::since_last_compaction;
 use ctxbridge_archive::transcript_paths;
+use ctxbridge_common::files;
 use ctxbridge_prune::compaction::{self, AnswerRow, Declined, Row};
 use ctxbridge_prune::simulate::ReplayConversation;
 use ctxbridge_prune::window::reserve_tokens;
@@ -97,7 +97,7 @@ fn answer_unnoted(context: &HookContext, request: &CompactionRequest) -> Result<
         return Err(AnswerError::NotArchived);
     }
     drop(store);
-    let bytes = fs::read(&path).map_err(|cause| AnswerError::Read { path, cause })?;
+    let bytes = files::read(&path).map_err(|cause| AnswerError::Read { path, cause })?;
     let recent = since_last_compaction(&bytes);
     let conversation = match request.agent_id {
         Some(_) => ReplayConversation::read_agent(recent),

@@ -198,7 +198,7 @@ impl ModInstaller<'_> {
     }
 
     fn keep_settings(&self) -> Result<(), InstallError> {
-        let (kept, bytes) = (self.kept(), fs::read(self.settings).unwrap_or_default());
+        let (kept, bytes) = (self.kept(), files::read(self.settings).unwrap_or_default());
         let write = || {
             kept.parent().map_or(Ok(()), paths::create_private_dir)?;
             files::replace(&kept, &bytes)
@@ -208,8 +208,8 @@ impl ModInstaller<'_> {
 
     fn put_settings_back(&self) -> Result<(), InstallError> {
         let kept = self.kept();
-        let Ok(before) = fs::read(&kept) else { return Ok(()) };
-        let now = fs::read(self.settings).unwrap_or_default();
+        let Ok(before) = files::read(&kept) else { return Ok(()) };
+        let now = files::read(self.settings).unwrap_or_default();
         let written = match restored(&before, &now) {
             Restored::Same => Ok(()),
             Restored::Gone => fs::remove_file(self.settings),
@@ -226,7 +226,7 @@ pub fn is_enabled(settings: &Path) -> bool {
 }
 
 fn has(settings: &Path, name: &str) -> bool {
-    let settings: Value = fs::read(settings).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
+    let settings: Value = files::read(settings).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
     settings["enabledPlugins"][id(name)] == true
 }
 

@@ -58,7 +58,7 @@ impl Marketplace {
     pub fn is_current(&self, values: PluginValues<'_>) -> bool {
         let has_other = self.folder.join(THRESHOLD_NAME).exists();
         has_other == values.threshold_tokens.is_some()
-            && self.files(values).iter().all(|(path, text)| fs::read(path).is_ok_and(|found| found == text.as_bytes()))
+            && self.files(values).iter().all(|(path, text)| files::read(path).is_ok_and(|found| found == text.as_bytes()))
     }
 
     /// Writes the files, and removes those of before.

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::fs;
 use std::path::Path;
 
 use memchr::memmem;
@@ -12,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::install::{ENABLING_VARIABLE, FIRST_RELEASE, ReleaseSupport, is_enabled};
 use crate::hook::mod_state::ModState;
 use crate::hook::{Event, HookMetrics};
+use ctxbridge_common::files;
 
 /// Age of the newest mark, in milliseconds, from which on a session that left none counts. Sessions without a mark are no proof before:
 /// `/clear` begins one in a process that has the module, and other programs run clients of their own.
@@ -132,7 +132,7 @@ fn newest_unmarked_start(data: &Path) -> Option<i64> {
         session: Option<String>,
     }
     let marked: BTreeSet<String> = ModState::in_dir(data).all_loaded().into_iter().map(|loaded| loaded.session).collect();
-    let bytes = fs::read(data.join("logs").join(HookMetrics::FILE)).ok()?;
+    let bytes = files::read(data.join("logs").join(HookMetrics::FILE)).ok()?;
     let start = Event::SessionStart.name();
     let lines = bytes.rsplit(|byte| *byte == b'\n').filter(|line| memmem::find(line, start.as_bytes()).is_some());
     let lines = lines.filter_map(|line| serde_json::from_slice::<MetricsLine>(line).ok());
@@ -142,6 +142,8 @@ fn newest_unmarked_start(data: &Path) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use std::time::Duration;
 
     use super::*;

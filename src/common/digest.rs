@@ -1,9 +1,9 @@
 //! SHA-256, as lower-case hexadecimal.
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
+use crate::files;
 use sha2::digest::common::hazmat::SerializableState;
 use sha2::{Digest, Sha256};
 
@@ -57,7 +57,7 @@ pub fn of_bytes(bytes: &[u8]) -> String {
 /// # Errors
 /// If it cannot be read.
 pub fn of_file(path: &Path) -> io::Result<String> {
-    let mut file = File::open(path)?;
+    let mut file = files::open(path)?;
     let mut hasher = Hasher::default();
     let mut buffer = vec![0; 1 << 20];
     loop {

@@ -1,11 +1,11 @@
 //! Files of ctxbridge: only the user may read them, and several processes may use the same one.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::paths;
+use crate::{lock_deadline, paths};
 
 /// Pause between tries to take a lock.
 const PAUSE: Duration = Duration::from_millis(2);
@@ -19,13 +19,61 @@ pub fn stamp(path: &Path) -> FileStamp {
     Some((metadata.len(), metadata.modified().ok()?))
 }
 
-/// Returns options to write a file that, if created, only the user can read.
+/// Returns options to write a file that, if created, only the user can read. To open a pipe that nobody reads is an error, not a wait.
 pub fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.write(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    without_waiting(&mut options);
     options
+}
+
+/// Opens a file for reading. Pipes and devices are refused at once: to read them may take for ever, and what is found in place of a
+/// file of ours, or of git, is not ours to choose.
+///
+/// # Errors
+/// If it cannot be opened, or is neither a file nor a folder.
+pub fn open(path: impl AsRef<Path>) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    without_waiting(&mut options);
+    let file = options.open(path.as_ref())?;
+    let kind = file.metadata()?.file_type();
+    // A folder gives the system's own error when it is read.
+    if kind.is_file() || kind.is_dir() { Ok(file) } else { Err(not_a_file()) }
+}
+
+/// Reads a file as [`open`] opens it.
+///
+/// # Errors
+/// If it cannot be opened or read.
+pub fn read(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
+    let mut file = open(path)?;
+    let mut bytes = Vec::with_capacity(usize::try_from(file.metadata()?.len()).unwrap_or_default());
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Reads the text of a file as [`open`] opens it.
+///
+/// # Errors
+/// If it cannot be opened or read, or is not UTF-8.
+pub fn read_to_string(path: impl AsRef<Path>) -> io::Result<String> {
+    String::from_utf8(read(path)?).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
+/// The error for a pipe or a device in place of a file.
+pub fn not_a_file() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file; move it away")
+}
+
+/// Opening does not wait for the other end of a pipe. Files are not changed by that.
+fn without_waiting(options: &mut OpenOptions) {
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(options, rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
+    #[cfg(not(unix))]
+    let _ = options;
 }
 
 /// `true` if only the user can read and write a file, as far as the system tells. A missing file is private.
@@ -75,7 +123,9 @@ pub fn lock_within(file: &File, way: fn(&File) -> Result<(), TryLockError>, time
     let begun = Instant::now();
     loop {
         match way(file) {
-            Err(TryLockError::WouldBlock) if begun.elapsed() < timeout => std::thread::sleep(PAUSE),
+            Err(TryLockError::WouldBlock) if begun.elapsed() < timeout && !lock_deadline::has_passed() => {
+                std::thread::sleep(PAUSE);
+            }
             result => return result,
         }
     }

@@ -6,6 +6,7 @@ pub mod crc;
 pub mod digest;
 pub mod files;
 pub mod folder;
+pub mod lock_deadline;
 pub mod parallel;
 pub mod paths;
 pub mod repository;

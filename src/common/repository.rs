@@ -5,6 +5,7 @@ Most is read from git's own files. Only the root commits need a process ([`Repos
 no hook waits for it.
 */
 
+use crate::files;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -134,7 +135,7 @@ fn read(path: &Path) -> Option<String> {
         return None;
     }
     let mut text = String::new();
-    fs::File::open(path).ok()?.take(MAX_GIT_FILE_BYTES).read_to_string(&mut text).ok()?;
+    files::open(path).ok()?.take(MAX_GIT_FILE_BYTES).read_to_string(&mut text).ok()?;
     Some(text)
 }
 

@@ -1,6 +1,5 @@
 //! Reading the layers of the configuration, in sequence.
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -10,6 +9,7 @@ use super::left_out::compile_folder_glob;
 use super::pattern::compile_pattern;
 use super::raw::{WrittenValue, escape_controls, quote};
 use super::{Config, KEYS, Key, Problem, SettingSource};
+use ctxbridge_common::files;
 use ctxbridge_common::paths;
 
 /// Maximum size of a configuration file, in bytes.
@@ -232,7 +232,7 @@ fn read(path: &Path) -> io::Result<Option<String>> {
         return Err(io::Error::other("it is no file"));
     }
     let mut text = String::new();
-    File::open(path)?.take(MAX_CONFIG_BYTES + 1).read_to_string(&mut text)?;
+    files::open(path)?.take(MAX_CONFIG_BYTES + 1).read_to_string(&mut text)?;
     if text.len() as u64 > MAX_CONFIG_BYTES {
         return Err(io::Error::other(format!("it is larger than {} KB", MAX_CONFIG_BYTES >> 10)));
     }

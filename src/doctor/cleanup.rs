@@ -11,6 +11,7 @@ use ctxbridge_archive::store::jsonl::JsonlStore;
 use ctxbridge_archive::store::sqlite::SqliteStore;
 use ctxbridge_archive::store::{CursorReader, StoreError, Transcript};
 use ctxbridge_archive::transcript_paths::transcripts_below;
+use ctxbridge_common::files;
 use ctxbridge_config::StoreKind;
 
 /// Days after which the client deletes a transcript, unless its settings say otherwise.
@@ -61,7 +62,7 @@ fn days(at: &Environment, folder: &Path) -> u64 {
         folder.join("settings.json"),
     ];
     let set = |path: &std::path::PathBuf| -> Option<u64> {
-        let settings: Value = serde_json::from_slice(&fs::read(path).ok()?).ok()?;
+        let settings: Value = serde_json::from_slice(&files::read(path).ok()?).ok()?;
         settings["cleanupPeriodDays"].as_u64()
     };
     files.iter().find_map(set).unwrap_or(DEFAULT_DAYS)

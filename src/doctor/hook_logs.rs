@@ -1,6 +1,5 @@
 //! Checks of what hooks leave behind: failures, timeouts, and writes that wait.
 
-use std::fs;
 use std::path::Path;
 
 use jiff::tz::TimeZone;
@@ -10,11 +9,12 @@ use super::checks::{DAY_MS, count};
 use super::{HealthCheck, HealthStatus};
 use crate::dashboard::data::HookRunReport;
 use crate::hook::{Event, Log, RECALL_TIMEOUT, Spool};
+use ctxbridge_common::files;
 
 /// Reports failures of hooks in the last 24 hours.
 pub fn hooks_log(data: &Path, now_ms: i64) -> HealthCheck {
     let path = data.join("logs").join(Log::FILE);
-    let texts = [path.with_extension("log.1"), path.clone()].map(|path| fs::read(path).unwrap_or_default());
+    let texts = [path.with_extension("log.1"), path.clone()].map(|path| files::read(path).unwrap_or_default());
     let lines = texts.iter().flat_map(|text| text.split(|byte| *byte == b'\n'));
     let failures: Vec<Value> =
         lines.filter_map(|line| serde_json::from_slice(line).ok()).filter(|line| is_recent(line, now_ms)).collect();

@@ -37,13 +37,15 @@ impl Log {
     }
 
     /// Logs a failure. Returns `true` if it is the first since the last success. If nothing can be written, only a failure at the
-    /// start of a session counts as the first.
+    /// start of a session counts as the first, and at a prompt if there is no room.
     pub fn report_failure(&self, event: Event, session: Option<&str>, error: &str, now_ms: i64) -> bool {
         let written =
             self.note(event, session, error, now_ms).and_then(|()| files::private().create_new(true).open(self.told_path()));
         match written {
             Ok(_) => true,
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
+            // Nobody else says that the disk is full; at each prompt is often enough.
+            Err(error) if is_full(&error) => matches!(event, Event::SessionStart | Event::UserPromptSubmit),
             Err(_) => event == Event::SessionStart,
         }
     }
@@ -66,7 +68,7 @@ impl Log {
     pub fn note_once(&self, event: Event, session: Option<&str>, error: &str, now_ms: i64) -> io::Result<()> {
         let line = json!({ "session": session, "error": cut(error) });
         let is_same = |known: &Value| known["session"] == line["session"] && known["error"] == line["error"];
-        let known = fs::read_to_string(self.folder.join(Self::FILE)).unwrap_or_default();
+        let known = files::read_to_string(self.folder.join(Self::FILE)).unwrap_or_default();
         match known.lines().rev().filter_map(|known| serde_json::from_str(known).ok()).any(|known| is_same(&known)) {
             true => Ok(()),
             false => self.note(event, session, error, now_ms),
@@ -91,7 +93,7 @@ impl Log {
 
     /// Returns the queued notices and removes them. Of several callers, only one gets them.
     pub fn take_notices(&self) -> Option<String> {
-        let text = fs::read_to_string(self.notices_path()).ok()?;
+        let text = files::read_to_string(self.notices_path()).ok()?;
         // Of several, one gets to remove it.
         fs::remove_file(self.notices_path()).ok()?;
         Some(text.trim_end().to_owned())
@@ -104,6 +106,10 @@ impl Log {
     fn told_path(&self) -> PathBuf {
         self.folder.join("told")
     }
+}
+
+fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge)
 }
 
 fn cut(error: &str) -> String {

@@ -4,7 +4,6 @@ What the module told of itself: that it was loaded, and how compactions were ans
 The client may switch modules off for reasons that no file says (a server's flag, a policy, `--safe-mode`), so only what was seen counts.
 */
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
@@ -126,7 +125,7 @@ impl ModState {
 
     /// Last notes, oldest first, with those of before the file was rotated.
     fn noted<T: DeserializeOwned>(&self, name: &str) -> Vec<T> {
-        let texts = [format!("{name}.1"), name.to_owned()].map(|name| fs::read(self.folder.join(name)).unwrap_or_default());
+        let texts = [format!("{name}.1"), name.to_owned()].map(|name| files::read(self.folder.join(name)).unwrap_or_default());
         let lines = texts.iter().flat_map(|text| text.split(|byte| *byte == b'\n'));
         lines.filter_map(|line| serde_json::from_slice(line).ok()).collect()
     }

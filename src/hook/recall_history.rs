@@ -28,7 +28,7 @@ impl LastPrompt {
 
     /// Reads the prompt, if there is one.
     pub fn get(&self) -> Option<BundleLine> {
-        BundleLine::parse(&fs::read_to_string(&self.0).ok()?)
+        BundleLine::parse(&files::read_to_string(&self.0).ok()?)
     }
 
     /// Stores the prompt. If that fails, some lines have no prompt before them.
@@ -52,7 +52,7 @@ impl AlreadyRecalled {
     /// Reads the history of a session; an unreadable one counts as empty.
     pub fn of(data: &Path, session: &str) -> Self {
         let path = data.join(FOLDER).join(sanitize_session_id(session));
-        let text = fs::read_to_string(&path).unwrap_or_default();
+        let text = files::read_to_string(&path).unwrap_or_default();
         Self { path, known: text.lines().map(str::to_owned).collect() }
     }
 

@@ -122,7 +122,7 @@ impl Spool {
                     path.display()
                 )));
             }
-            if fs::read_to_string(&path)?.lines().any(|known| known == line) {
+            if files::read_to_string(&path)?.lines().any(|known| known == line) {
                 return Ok(());
             }
         }
@@ -132,7 +132,7 @@ impl Spool {
 
     /// Returns the number of queued writes.
     pub fn pending_count(&self) -> usize {
-        fs::read_to_string(self.folder.join(Self::FILE)).map_or(0, |text| text.lines().count())
+        files::read_to_string(self.folder.join(Self::FILE)).map_or(0, |text| text.lines().count())
     }
 
     /// Applies the queued writes, and returns the number of those that succeeded.
@@ -142,7 +142,7 @@ impl Spool {
     pub fn drain_into(&self, store: &mut dyn Store) -> Result<usize, StoreError> {
         let mut paid = 0;
         for path in self.claim() {
-            let Ok(text) = fs::read_to_string(&path) else { continue };
+            let Ok(text) = files::read_to_string(&path) else { continue };
             let mut failed = None;
             // A line that was cut off by a crash says nothing that could be done.
             for pending in text.lines().filter_map(|line| serde_json::from_str::<PendingWrite>(line).ok()) {

@@ -1,12 +1,11 @@
 //! Memory of what a user was told once, without any text of it.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use ctxbridge_common::{digest, files};
 
 /// Name of the file in the data folder: a digest a line.
-const FILE: &str = "told";
+const FILE: &str = "told-once";
 /// Maximum bytes of the file: thousands of things.
 const MAX_TOLD_BYTES: u64 = 1 << 20;
 
@@ -23,7 +22,7 @@ impl Told {
     /// `true` if this was not told before. Where that cannot be remembered, it counts as told: silence is better than a refrain.
     pub fn is_first(&self, what: &str) -> bool {
         let digest = digest::of_bytes(what.as_bytes());
-        let known = fs::read_to_string(&self.0).unwrap_or_default();
+        let known = files::read_to_string(&self.0).unwrap_or_default();
         !known.lines().any(|line| line == digest) && files::append(&self.0, &format!("{digest}\n"), MAX_TOLD_BYTES).is_ok()
     }
 }

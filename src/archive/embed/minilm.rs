@@ -4,8 +4,8 @@
 Weights are rounded to 8 bits as they are read. Over 128 texts, the least cosine with the vectors of the published weights was 0.998.
 */
 
+use std::io;
 use std::path::Path;
-use std::{fs, io};
 
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
@@ -15,6 +15,7 @@ use super::install::{VOCABULARY, WEIGHTS};
 use super::weights::{TensorRows, Weights};
 use super::wordpiece::{TokenId, WORDS, WordPiece, framed};
 use super::{EmbedError, Embedder};
+use ctxbridge_common::files;
 
 /// The encoder was trained on texts of this many tokens; of a longer text only the start counts.
 pub const MAX_TOKENS: usize = 256;
@@ -52,7 +53,7 @@ impl MiniLm {
     /// If it is not there, or is damaged, or the system gives no threads.
     pub fn with_threads(folder: &Path, threads: usize) -> Result<Self, EmbedError> {
         let path = folder.join(VOCABULARY);
-        let vocabulary = fs::read_to_string(&path).map_err(|cause| match cause.kind() {
+        let vocabulary = files::read_to_string(&path).map_err(|cause| match cause.kind() {
             io::ErrorKind::NotFound => EmbedError::Absent(path.clone()),
             io::ErrorKind::InvalidData => EmbedError::Damaged { path: path.clone(), what: "it is not text".to_owned() },
             _ => EmbedError::Read { path: path.clone(), cause },

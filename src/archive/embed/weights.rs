@@ -9,6 +9,7 @@ use safetensors::Dtype;
 use safetensors::tensor::Metadata;
 
 use super::EmbedError;
+use ctxbridge_common::files;
 
 /// Maximum size of a header: that of the published file has 11 KB.
 const MAX_HEADER_BYTES: u64 = 1 << 20;
@@ -36,7 +37,7 @@ impl Weights {
             _ => EmbedError::Read { path: path.to_owned(), cause },
         };
         let damaged = |what: String| EmbedError::Damaged { path: path.to_owned(), what };
-        let mut file = File::open(path).map_err(fail)?;
+        let mut file = files::open(path).map_err(fail)?;
         let size = file.metadata().map_err(fail)?.len();
         let mut length = [0; 8];
         if size < length.len() as u64 {

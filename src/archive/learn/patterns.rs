@@ -15,6 +15,7 @@ use regex::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
 
 use ctxbridge_common::digest;
+use ctxbridge_common::files;
 use ctxbridge_common::paths;
 
 /// Kinds of learnings.
@@ -179,7 +180,7 @@ impl LearningPatterns {
     /// If it exists and cannot be used.
     pub fn with_file(path: &Path) -> Result<Self, LearningPatternError> {
         let name = path.display().to_string();
-        match std::fs::read_to_string(path) {
+        match files::read_to_string(path) {
             Ok(text) => Self::standard().clone().with(&name, &text),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Self::standard().clone()),
             Err(cause) => Err(LearningPatternError::Read { path: name, cause }),

@@ -1,6 +1,5 @@
 //! Repairs of an archive, noted where whoever asks later finds them: `repairs.jsonl` in the data folder, one JSON object a line.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -66,6 +65,6 @@ pub(super) fn now_ms() -> i64 {
 
 /// Repairs that were noted, oldest first; the archive may have been whole ever since.
 pub fn repairs(data: &Path) -> Vec<Repair> {
-    let text = fs::read_to_string(data.join(FILE)).unwrap_or_default();
+    let text = files::read_to_string(data.join(FILE)).unwrap_or_default();
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }

@@ -104,7 +104,7 @@ pub enum FileError {
 /// # Errors
 /// If the file is not there, or is too short.
 pub fn frame(path: &Path, start: u64, bytes: u64) -> io::Result<Vec<u8>> {
-    let mut file = File::open(path)?;
+    let mut file = files::open(path)?;
     file.seek(SeekFrom::Start(start))?;
     let mut frame = Vec::new();
     file.take(bytes).read_to_end(&mut frame)?;
@@ -123,7 +123,7 @@ pub fn manifest(path: &Path) -> Result<ColdManifest, String> {
     let read = |file: &mut File, from: u64, bytes: &mut [u8]| {
         file.seek(SeekFrom::Start(from)).and_then(|_| file.read_exact(bytes)).map_err(|error| error.to_string())
     };
-    let mut file = File::open(path).map_err(|error| error.to_string())?;
+    let mut file = files::open(path).map_err(|error| error.to_string())?;
     let length = file.metadata().map_err(|error| error.to_string())?.len();
     let behind = length.checked_sub(FOOTER as u64).ok_or("it is empty, or cut off")?;
     let mut footer = [0; FOOTER];
@@ -214,7 +214,7 @@ pub fn write(
 /// Syncs the folder, so that the file's name is on disk too.
 fn sync_folder(file: &Path) -> io::Result<()> {
     let Some(folder) = file.parent().filter(|_| cfg!(unix)) else { return Ok(()) };
-    match File::open(folder)?.sync_all() {
+    match files::open(folder)?.sync_all() {
         // Some mounts have nothing to sync.
         Err(error) if matches!(error.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) => Ok(()),
         done => done,

@@ -21,6 +21,7 @@ use rusqlite::Connection;
 
 use super::page_sum::{PAGE_BYTES, SUM_BYTES};
 use super::pages::read_page_at;
+use crate::files;
 
 const HEADER_BYTES: usize = 32;
 /// Bytes of the header that its checksum is of.
@@ -95,7 +96,7 @@ pub(super) fn is_cut_short(db: &Connection, database: &Path) -> bool {
     // Without a checkpoint, this tells how many frames there are for SQLite.
     let frames = db.query_row("PRAGMA wal_checkpoint(NOOP)", [], |row| row.get::<_, i64>(1)).unwrap_or(-1);
     let may_be = || -> io::Result<bool> {
-        let file = File::open(log_path(database))?;
+        let file = files::open(log_path(database))?;
         // An earlier round of the log had other salts.
         let salts = |at: usize| {
             let mut salts = [0; 8];
@@ -121,7 +122,7 @@ impl DatabaseLog {
     /// If it cannot be read.
     pub fn open(database: &Path) -> io::Result<Option<Self>> {
         let path = log_path(database);
-        let file = match File::open(&path) {
+        let file = match files::open(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
@@ -218,7 +219,7 @@ impl DatabaseLog {
     /// # Errors
     /// If a file cannot be read or written.
     pub fn drop_if_copied(&self, database: &Path) -> io::Result<bool> {
-        let file = File::open(database)?;
+        let file = files::open(database)?;
         let mut sound = self.pages.keys().filter(|page| !self.has_lost(**page)).peekable();
         let is_known = sound.peek().is_some();
         let is_copied = |page: &u32| {

@@ -18,7 +18,7 @@ use std::time::Duration;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
-use crate::files;
+use crate::{files, lock_deadline};
 
 /// Capacity of the cache of prepared statements.
 const STATEMENT_CACHE_CAPACITY: usize = 64;
@@ -72,7 +72,7 @@ pub fn open(path: &Path, migrations: &[&str], options: DatabaseOptions) -> Resul
     create_private(path);
     let mut db = open_file(path, flags)?;
     // Before anything else: the very first statement may already find the file locked.
-    db.busy_timeout(options.busy_timeout)?;
+    wait_for_locks(&mut db, options.busy_timeout)?;
     vfs::reserve_sums(&db)?;
     db.pragma_update(None, "journal_mode", "wal")?;
     db.pragma_update(None, "synchronous", if options.is_durable { "full" } else { "normal" })?;
@@ -108,11 +108,61 @@ pub fn open(path: &Path, migrations: &[&str], options: DatabaseOptions) -> Resul
 /// # Errors
 /// If it cannot be opened.
 pub fn open_file(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
+    refuse_pipes(path)?;
     match vfs::register() {
         Some(name) => Connection::open_with_flags_and_vfs(path, flags, name),
         // There are no checksums, and everything else works.
         None => Connection::open_with_flags(path, flags),
     }
+}
+
+/// SQLite would read a pipe or a device in place of one of its files for ever.
+fn refuse_pipes(database: &Path) -> rusqlite::Result<()> {
+    for suffix in ["", "-wal", "-shm", "-journal"] {
+        let mut path = database.as_os_str().to_owned();
+        path.push(suffix);
+        let is_other = std::fs::metadata(&path).is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir());
+        if is_other {
+            let code = rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_CANTOPEN);
+            let what = format!("{}: {}", Path::new(&path).display(), files::not_a_file());
+            return Err(rusqlite::Error::SqliteFailure(code, Some(what)));
+        }
+    }
+    Ok(())
+}
+
+/// Sets how long each statement waits for a lock. In a process with a deadline, all of them together wait no longer than that.
+///
+/// # Errors
+/// If SQLite refuses it.
+pub fn wait_for_locks(db: &mut Connection, timeout: Duration) -> rusqlite::Result<()> {
+    if !lock_deadline::is_set() {
+        return db.busy_timeout(timeout);
+    }
+    db.busy_handler(Some(if timeout < PATIENCE { wait_briefly } else { wait_with_patience }))
+}
+
+/// A lock that is held is tried again after this time.
+const LOCK_PAUSE: Duration = Duration::from_millis(5);
+/// Time that a statement waits at most in a process with a deadline, and if it is in a hurry.
+const PATIENCE: Duration = Duration::from_secs(1);
+const HURRY: Duration = Duration::from_millis(250);
+
+fn wait_with_patience(tries: i32) -> bool {
+    wait(tries, PATIENCE)
+}
+
+fn wait_briefly(tries: i32) -> bool {
+    wait(tries, HURRY)
+}
+
+fn wait(tries: i32, at_most: Duration) -> bool {
+    let waited = LOCK_PAUSE * tries.unsigned_abs();
+    let goes_on = waited < at_most && !lock_deadline::has_passed();
+    if goes_on {
+        std::thread::sleep(LOCK_PAUSE);
+    }
+    goes_on
 }
 
 /// Name of the system's own VFS, which verifies no checksums.
@@ -149,7 +199,7 @@ pub fn add_sums(db: &Connection) -> rusqlite::Result<bool> {
 /// `true` if each page of a file ends with its checksum.
 pub fn has_sums(path: &Path) -> bool {
     let mut first = Vec::new();
-    let read = std::fs::File::open(path).and_then(|file| file.take(page_sum::PAGE_BYTES as u64).read_to_end(&mut first));
+    let read = files::open(path).and_then(|file| file.take(page_sum::PAGE_BYTES as u64).read_to_end(&mut first));
     read.is_ok() && page_sum::are_in(&first)
 }
 

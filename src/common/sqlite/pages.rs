@@ -11,6 +11,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use super::page_sum::{self, PAGE_BYTES};
+use crate::files;
 
 /// Number of times that a page is read again, and the pause before: another process may have been writing it.
 const RETRIES: u32 = 3;
@@ -25,7 +26,7 @@ const CHUNK_PAGES: usize = 256;
 /// # Errors
 /// If the file cannot be read.
 pub fn damaged_pages(path: &Path) -> io::Result<Option<Vec<u32>>> {
-    let mut file = File::open(path)?;
+    let mut file = files::open(path)?;
     let mut chunk = Vec::new();
     let mut damaged = Vec::new();
     for first in (1..).step_by(CHUNK_PAGES) {

@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use super::super::Event;
 use super::EventLog;
+use ctxbridge_common::files;
 
 /// Prefix of every line.
 const LINE_PREFIX: &[u8] = b"{\"ts\":\"";
@@ -75,7 +76,7 @@ impl EventLog {
             let mut log = SessionLog { session, changed_ms: 0, events: BTreeMap::new(), size_bytes: 0 };
             for event in Event::ALL {
                 for path in files(&folder.path(), event) {
-                    let Ok(bytes) = fs::read(&path) else { continue };
+                    let Ok(bytes) = files::read(&path) else { continue };
                     *log.events.entry(event.name()).or_default() += memchr::memchr_iter(b'\n', &bytes).count() as u64;
                     log.size_bytes += bytes.len() as u64;
                     log.changed_ms = log.changed_ms.max(changed_ms(&path));
@@ -94,7 +95,7 @@ impl EventLog {
         for event in Event::ALL.into_iter().filter(|event| only.is_none_or(|only| only == *event)) {
             for path in files(&folder, event) {
                 // The older one need not be there.
-                let Ok(bytes) = fs::read(&path) else { continue };
+                let Ok(bytes) = files::read(&path) else { continue };
                 for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.trim_ascii().is_empty()) {
                     let (entry, skipped) = entry(line, event);
                     found.entries.extend(entry);

@@ -5,6 +5,7 @@ use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
 use super::HookSettingsError;
+use ctxbridge_common::files;
 use ctxbridge_patch::swap::sync_folder;
 
 /// Maximum size of a settings file, in bytes.
@@ -47,7 +48,7 @@ impl SettingsFile {
         if metadata.len() > MAX_SETTINGS_BYTES {
             return Err(HookSettingsError::NotAFile { path, what: "larger than 16 MB, which no settings are" });
         }
-        let content = fs::read(&path).map_err(io("read", &path))?;
+        let content = files::read(&path).map_err(io("read", &path))?;
         Ok(Self { path, content: Some(content) })
     }
 
@@ -121,7 +122,7 @@ impl SettingsFile {
     }
 
     fn is_unchanged(&self) -> Result<bool, HookSettingsError> {
-        match fs::read(&self.path) {
+        match files::read(&self.path) {
             Ok(now) => Ok(self.content.as_ref() == Some(&now)),
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => Ok(self.content.is_none()),
             Err(cause) => Err(io("read", &self.path)(cause)),

@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fs;
 use std::path::Path;
 
 use memchr::memmem;
@@ -16,6 +15,7 @@ use super::document::{SettingsDocument, decode};
 use super::scope::{SettingsPaths, SettingsScope};
 use super::wiring::wiring;
 use crate::hook::Event;
+use ctxbridge_common::files;
 
 /// Name of the plugin, in its manifest and before the `@` of a marketplace.
 pub const NAME: &str = "ctxbridge";
@@ -40,13 +40,13 @@ pub fn is_wired_in_settings(event: Event, root: &Path, places: &SettingsPaths, p
 }
 
 fn is_ours(root: &Path) -> bool {
-    let manifest = fs::read(root.join(".claude-plugin").join("plugin.json")).unwrap_or_default();
+    let manifest = files::read(root.join(".claude-plugin").join("plugin.json")).unwrap_or_default();
     serde_json::from_slice::<Value>(&manifest).is_ok_and(|manifest| manifest["name"] == NAME)
 }
 
 /// `true` if the client runs the event's hook from this scope; `None` if the file cannot be read.
 fn wires(event: Event, scope: SettingsScope, places: &SettingsPaths, path: Option<&OsStr>) -> Option<bool> {
-    let bytes = fs::read(places.file(scope).ok()?).ok()?;
+    let bytes = files::read(places.file(scope).ok()?).ok()?;
     memmem::find(&bytes, NAME.as_bytes())?;
     let document = SettingsDocument::parse(decode(&bytes).ok()?.1).ok()?;
     document.check_shape().ok()?;
@@ -60,6 +60,8 @@ fn wires(event: Event, scope: SettingsScope, places: &SettingsPaths, path: Optio
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

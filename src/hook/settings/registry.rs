@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::HookSettingsError;
 use ctxbridge_common::digest;
+use ctxbridge_common::files;
 use ctxbridge_common::paths;
 
 /// Number of our writes that are remembered, newest last.
@@ -60,7 +61,7 @@ impl RegistryEntry {
         paths::create_private_dir(&folder).map_err(own("create", &folder))?;
         let name = digest::of_bytes(path.as_os_str().as_encoded_bytes())[..32].to_owned();
         let record_path = folder.join(format!("{name}.record.json"));
-        let record = match fs::read(&record_path) {
+        let record = match files::read(&record_path) {
             Ok(bytes) => serde_json::from_slice(&bytes).ok(),
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => None,
             Err(cause) => return Err(own("read", &record_path)(cause)),
@@ -83,7 +84,7 @@ impl RegistryEntry {
         match &record.original_sha256 {
             None => Some(OriginalSettings::Absent { folder_created: record.folder_created }),
             Some(sha256) => {
-                let bytes = fs::read(&self.backup_path).ok()?;
+                let bytes = files::read(&self.backup_path).ok()?;
                 (digest::of_bytes(&bytes) == *sha256).then_some(OriginalSettings::Bytes(bytes))
             }
         }

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::HookSettingsError;
 use super::wiring::PROGRAM_NAME;
+use ctxbridge_common::files;
 
 /// Scope of a settings file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -91,7 +92,7 @@ impl SettingsPaths {
     /// `true` if the client trusts the project, and so uses its settings; `None` if unknown.
     pub fn is_trusted(&self) -> Option<bool> {
         let folder = self.config_dir.as_ref().or(self.home.as_ref())?;
-        let state: Value = serde_json::from_slice(&std::fs::read(folder.join(".claude.json")).ok()?).ok()?;
+        let state: Value = serde_json::from_slice(&files::read(folder.join(".claude.json")).ok()?).ok()?;
         let is_true = |value: Option<&Value>| value.and_then(Value::as_bool) == Some(true);
         let projects = state.get("projects");
         let real = self.project.canonicalize().unwrap_or_else(|_| self.project.clone());

@@ -2,7 +2,6 @@
 //! If the list cannot be read, nothing is sent.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -30,7 +29,7 @@ impl SyncExclusions {
     /// If the file cannot be read: then nothing may be sent, since it is unknown which sessions are excluded.
     pub fn of(data: &Path) -> io::Result<Self> {
         let path = data.join(SYNC_FOLDER).join(EXCLUSIONS_FILE);
-        let sessions = match fs::read(&path) {
+        let sessions = match files::read(&path) {
             Ok(text) => serde_json::from_slice(&text).map_err(|error| {
                 let cause = format!("{} does not say which sessions must not be sent ({error}); mend it", path.display());
                 io::Error::new(io::ErrorKind::InvalidData, cause)

@@ -85,7 +85,7 @@ impl Backoff {
 
     /// The error of the last run, and the end of the pause in milliseconds since 1970; `None` where it did not fail.
     pub fn last_failure(&self) -> Option<(String, i64)> {
-        let trouble: BackoffState = serde_json::from_slice(&fs::read(&self.path).ok()?).ok()?;
+        let trouble: BackoffState = serde_json::from_slice(&files::read(&self.path).ok()?).ok()?;
         Some((trouble.error, trouble.until_ms))
     }
 
@@ -100,7 +100,7 @@ impl Backoff {
     /// If the file cannot be written.
     pub fn record_failure(&self, error: &str, now_ms: i64) -> io::Result<()> {
         let before: BackoffState =
-            fs::read(&self.path).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
+            files::read(&self.path).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
         let times = before.times.saturating_add(1);
         let pause_ms = FIRST_PAUSE_MS.saturating_mul(1 << (times - 1).min(20)).min(MAX_PAUSE_MS);
         let trouble = BackoffState { times, until_ms: now_ms + pause_ms, error: error.to_owned() };

@@ -83,7 +83,7 @@ impl SyncState {
 
     /// Reads the file. Returns the number of its lines.
     fn load(&mut self) -> usize {
-        let Ok(file) = File::open(&self.path) else { return 0 };
+        let Ok(file) = files::open(&self.path) else { return 0 };
         let mut lines = 0;
         for line in BufReader::new(file).split(b'\n').map_while(Result::ok) {
             lines += 1;

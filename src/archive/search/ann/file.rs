@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use super::bit_codes::{LANES, code_bytes};
 use super::centroids::Centroids;
 use super::{AnnIdentity, Quantized, Unusable};
+use ctxbridge_common::files;
 
 /// Magic number of the file; the digit is the version of the format.
 const MAGIC: &[u8; 8] = b"ctxnear1";
@@ -206,7 +207,7 @@ pub(super) struct AnnFileReader {
 impl AnnFileReader {
     /// Opens a file, and reads its header and tables; `None` if there is no file.
     pub fn open(path: &Path, identity: &AnnIdentity) -> Result<Option<(Self, Tables)>, Unusable> {
-        let file = match File::open(path) {
+        let file = match files::open(path) {
             Ok(file) => file,
             Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(cause) => return Err(Unusable::new(path, cause.to_string())),

@@ -205,8 +205,8 @@ impl SearchIndex {
         let path = data.join(FILE);
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let work = || {
-            let db = sqlite::open_file(&path, flags)?;
-            db.busy_timeout(timeout)?;
+            let mut db = sqlite::open_file(&path, flags)?;
+            sqlite::wait_for_locks(&mut db, timeout)?;
             let mut index = Self::of(db, &path);
             index.begin(data).map(|()| index)
         };

@@ -177,7 +177,7 @@ impl ChangeJournal {
     #[cfg(not(unix))]
     fn is_this(&self, _: &Metadata) -> io::Result<bool> {
         let mut line = Vec::new();
-        BufReader::new(File::open(self.folder.file(JOURNAL_FILE))?).read_until(b'\n', &mut line)?;
+        BufReader::new(files::open(self.folder.file(JOURNAL_FILE))?).read_until(b'\n', &mut line)?;
         let is_whole = journal_line::checked(&line, 0).is_some();
         let head = is_whole.then(|| serde_json::from_slice::<JournalHeaderLine>(journal_line::said(&mut line)).ok()).flatten();
         Ok(head.is_some_and(|head| head.journal == self.head))

@@ -132,8 +132,8 @@ impl SqliteStore {
         }
         refuse_damaged_log(&path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let opened = sqlite::open_file(&path, flags).and_then(|db| {
-            db.busy_timeout(READER_BUSY_TIMEOUT)?;
+        let opened = sqlite::open_file(&path, flags).and_then(|mut db| {
+            sqlite::wait_for_locks(&mut db, READER_BUSY_TIMEOUT)?;
             let version = db.pragma_query_value(None, "user_version", |row| row.get::<_, u32>(0))?;
             Ok((db, version))
         });
@@ -254,7 +254,7 @@ fn retrying<T>(mut work: impl FnMut() -> Result<T, StoreError>) -> Result<T, Sto
     let mut pause = FIRST_PAUSE;
     for _ in 0..RETRIES {
         match work() {
-            Err(error) if error.is_busy() => std::thread::sleep(pause),
+            Err(error) if error.is_busy() && !ctxbridge_common::lock_deadline::has_passed() => std::thread::sleep(pause),
             result => return result,
         }
         pause *= 2;

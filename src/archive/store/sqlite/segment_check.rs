@@ -1,6 +1,5 @@
 //! Access to segments one by one, to check their bytes and to put back those that are damaged. [`crate::heal`] decides.
 
-use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
@@ -12,6 +11,7 @@ use crate::segment::{self, SegmentCheck};
 use crate::store::StoreError;
 use crate::tier::cold_file;
 use ctxbridge_common::digest::{self, Sha256Digest};
+use ctxbridge_common::files;
 
 /// Key of the note with the last segment that a partial check reached.
 const CHECKED_KEY: &str = "checked_segment";
@@ -169,7 +169,7 @@ impl SqliteStore {
 
 /// Bytes of a file, if it has so many.
 pub fn bytes_of_file(path: &Path, start: u64, bytes: u32) -> Option<Vec<u8>> {
-    let mut file = File::open(path).ok().filter(|file| file.metadata().is_ok_and(|metadata| metadata.is_file()))?;
+    let mut file = files::open(path).ok().filter(|file| file.metadata().is_ok_and(|metadata| metadata.is_file()))?;
     file.seek(SeekFrom::Start(start)).ok()?;
     let mut read = Vec::with_capacity(bytes as usize);
     file.take(bytes.into()).read_to_end(&mut read).ok()?;

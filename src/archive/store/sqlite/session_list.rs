@@ -40,7 +40,7 @@ pub(super) fn note(database: &Path, session: &str, path: &str) {
 
 /// The sessions of the list in a data folder.
 pub(crate) fn listed(data: &Path) -> BTreeSet<ListedSession> {
-    let bytes = std::fs::read(data.join(FILE)).unwrap_or_default();
+    let bytes = files::read(data.join(FILE)).unwrap_or_default();
     bytes.split(|byte| *byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect()
 }
 

@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 
 use super::btree::{BtreePage, u32_at};
+use ctxbridge_common::files;
 use ctxbridge_common::sqlite::DatabaseLog;
 use ctxbridge_common::sqlite::page_sum::{PAGE_BYTES, SUM_BYTES};
 use ctxbridge_common::sqlite::pages::read_page_at;
@@ -43,7 +44,7 @@ pub(super) struct DatabasePages {
 impl DatabasePages {
     /// Opens a file and looks at each of its pages once.
     pub fn open(path: &Path, is_sound: SoundPage<'_>) -> io::Result<Self> {
-        let file = File::open(path)?;
+        let file = files::open(path)?;
         let bytes = file.metadata()?.len();
         let file_pages = u32::try_from(bytes / PAGE_BYTES as u64).unwrap_or(u32::MAX - 1);
         let log = DatabaseLog::open(path)?;
