@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use super::names::{self, SecretKind};
 use super::value::{self, ScannedText, ValueSpan};
+use super::{blocks, calls, prose, strength};
 
 /// Name of the rule for named secrets.
 pub const NAMED_SECRET_RULE: &str = "named-secret";
@@ -32,27 +33,79 @@ enum Separator {
 /// A quote in HTML.
 const QUOTE_ENTITY: &str = "&quot;";
 
+/// Minimum bytes of the value of `token: …`.
+const SHORTEST_WEAK: usize = 16;
+
 /// Bytes that end a value without quotes.
 const VALUE_TERMINATORS: &[u8] = b",;&|<>)}]";
 /// The same for environment variables, whose values extend to the next blank.
 const VARIABLE_TERMINATORS: &[u8] = b";|<>";
 
+/// A secret and the name of its rule.
+type Found = (&'static str, Range<usize>);
+
 /// Finds a secret whose name has a part at this range.
-pub fn find(text: ScannedText<'_>, part: Range<usize>) -> Option<(&'static str, Range<usize>)> {
+pub fn find(text: ScannedText<'_>, part: Range<usize>) -> Option<Found> {
     let name = name_around(text, part)?;
     let spelled = &text.text[name.clone()];
-    let kind = SecretKind::of(spelled)?;
-    let is_loud = names::is_upper_case(spelled);
-    let Some((separator, at)) = separator(text, &name) else { return value_of_pair(text, kind, &name) };
+    let named = |range| (NAMED_SECRET_RULE, range);
+    let Some(kind) = SecretKind::of(spelled) else {
+        return prose::find_spaced(text, &name).filter(|_| is_key_word(spelled)).map(named);
+    };
+    let separator = separator(text, &name);
+    let assigned = separator.and_then(|(separator, at)| assigned(text, kind, separator, at, &name));
+    let in_other_place = || {
+        let at = separator.map_or(name.end + text.backslashes(name.end), |(_, at)| at);
+        let at = if separator.is_none() && matches!(text.byte(at), b'"' | b'\'') { at + 1 } else { at };
+        let value = blocks::value_within(text, at).or_else(|| {
+            calls::named_argument(text, &name)
+                .filter(|range| names::is_upper_case(spelled) || strength::is_strong(&text.text[range.clone()]))
+        });
+        let said = |range: &Range<usize>| &text.text[range.clone()];
+        if kind == SecretKind::Authorization {
+            return value.and_then(|range| authorization(text, range.start)).map(|range| (AUTHORIZATION_RULE, range));
+        }
+        value
+            .filter(|range| {
+                !value::is_placeholder(said(range)) && !value::is_prose(said(range)) && is_secret_text(kind, said(range))
+            })
+            .map(named)
+    };
+    let in_sentence = || prose::find(text, &name, kind).filter(|_| kind != SecretKind::Authorization).map(named);
+    assigned.or_else(|| value_of_pair(text, kind, &name)).or_else(in_other_place).or_else(in_sentence)
+}
+
+/// `true` for the last word of a name whose words stand apart: `API key`.
+fn is_key_word(spelled: &str) -> bool {
+    ["key", "keys"].iter().any(|word| word.eq_ignore_ascii_case(spelled))
+}
+
+/// The secret behind a separator.
+fn assigned(text: ScannedText<'_>, kind: SecretKind, separator: Separator, at: usize, name: &Range<usize>) -> Option<Found> {
+    let is_loud = names::is_upper_case(&text.text[name.clone()]);
     if kind == SecretKind::Authorization {
         return authorization(text, at).map(|range| (AUTHORIZATION_RULE, range));
+    }
+    if separator == Separator::Colon
+        && let Some(block) = blocks::yaml(text, name, at)
+        && is_secret_text(kind, first_word(&text.text[block.clone()]))
+    {
+        return Some((NAMED_SECRET_RULE, block));
     }
     let value = match html_quoted_value(text, at) {
         Some(value) => value,
         None => text.value(at, if is_loud && separator == Separator::Tight { VARIABLE_TERMINATORS } else { VALUE_TERMINATORS }),
     };
-    let is_secret = is_secret_value(text, kind, separator, is_loud, &name, &value);
-    is_secret.then_some((NAMED_SECRET_RULE, value.range))
+    if kind == SecretKind::Generic
+        && let Some(words) = blocks::mnemonic(text, &value)
+    {
+        return Some((NAMED_SECRET_RULE, words));
+    }
+    is_secret_value(text, kind, separator, is_loud, name, &value).then_some((NAMED_SECRET_RULE, value.range))
+}
+
+fn first_word(said: &str) -> &str {
+    said.split_whitespace().next().unwrap_or_default()
 }
 
 /// Finds the token after `Bearer `, anywhere in a text.
@@ -140,7 +193,7 @@ fn separator(text: ScannedText<'_>, name: &Range<usize>) -> Option<(Separator, u
             Separator::Tag
         }
         (next, _) if is_flag && has_blank && next != b'-' => Separator::Blank,
-        (next, _) if has_blank && next > b' ' && is_docker_env(text, name) => Separator::Tight,
+        (next, _) if has_blank && next > b' ' && (is_set_by_word(text, name) || is_directive(text, name, at)) => Separator::Tight,
         // `["password", "…"]` and `PASSWORD '…'` are lists and sentences as often.
         _ => return None,
     };
@@ -205,12 +258,55 @@ fn value_of_pair(text: ScannedText<'_>, kind: SecretKind, name: &Range<usize>) -
     is_secret.then_some((NAMED_SECRET_RULE, value.range))
 }
 
-/// `true` if a name belongs to a Dockerfile instruction, `ENV NAME value`.
-fn is_docker_env(text: ScannedText<'_>, name: &Range<usize>) -> bool {
-    let Some(before) = text.text[..name.start].strip_suffix("ENV ") else { return false };
-    let before = before.trim_end_matches([' ', '\t', '→']).trim_end_matches(|c: char| c.is_ascii_digit());
-    before.trim_end_matches([' ', '\t']).chars().next_back().is_none_or(|last| "\n\r\"+-:".contains(last))
-        || before.ends_with("\\n")
+/// Words of commands and files that set the name behind them to the value behind it.
+const SETTERS: &[&str] = &[
+    "ENV ",
+    "ARG ",
+    "setx ",
+    "setx /M ",
+    "set -gx ",
+    "set -Ux ",
+    "set -x ",
+    "set -xg ",
+    "set -Ugx ",
+    "config set ",
+    "configure set ",
+    "config --global ",
+    "git config ",
+    "setenv ",
+    "secret set ",
+    "secrets set ",
+    "env set ",
+    "vars set ",
+    "SetEnv ",
+    "fastcgi_param ",
+];
+
+/// `true` if a name is set by a command or an instruction: `ENV NAME value`, `setx NAME value`.
+fn is_set_by_word(text: ScannedText<'_>, name: &Range<usize>) -> bool {
+    const LONGEST: usize = 24;
+    let before = &text.text[text.boundary(name.start.saturating_sub(LONGEST))..name.start];
+    SETTERS.iter().any(|setter| {
+        let Some(before) = before.strip_suffix(setter) else { return false };
+        if *setter != "ENV " {
+            return !before.ends_with(|c: char| c.is_alphanumeric());
+        }
+        let before = before.trim_end_matches([' ', '\t', '→']).trim_end_matches(|c: char| c.is_ascii_digit());
+        before.trim_end_matches([' ', '\t']).chars().next_back().is_none_or(|last| "\n\r\"+-:".contains(last))
+            || before.ends_with("\\n")
+    })
+}
+
+/// `true` if a strong value is behind a password's name on a line: `requirepass …`, `password …`.
+fn is_directive(text: ScannedText<'_>, name: &Range<usize>, at: usize) -> bool {
+    let spelled = &text.text[name.clone()];
+    let value = text.value(at, VALUE_TERMINATORS);
+    let said = &text.text[value.range.clone()];
+    let kind = SecretKind::of(spelled);
+    kind == Some(SecretKind::Password)
+        && value.quote.is_none()
+        && strength::is_strong(said)
+        && text.is_line_end(text.skip_blanks(value.range.end))
 }
 
 /// The position after a type and its `=`, as in `const TOKEN: &str = "…"`.
@@ -237,6 +333,13 @@ pub fn is_scheme(word: &str) -> bool {
     SCHEMES.iter().any(|scheme| scheme.eq_ignore_ascii_case(word))
 }
 
+/// `true` for a word that may be a scheme of some service: `SSWS`, `Klaviyo-API-Key`.
+pub fn may_be_scheme(word: &str) -> bool {
+    const LONGEST: usize = 32;
+    let is_of_scheme = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    word.starts_with(|c: char| c.is_ascii_alphabetic()) && word.len() <= LONGEST && word.bytes().all(is_of_scheme)
+}
+
 /// The secret after `Authorization:` and its scheme.
 fn authorization(text: ScannedText<'_>, at: usize) -> Option<Range<usize>> {
     const SHORTEST: usize = 6;
@@ -248,17 +351,44 @@ fn authorization(text: ScannedText<'_>, at: usize) -> Option<Range<usize>> {
     let first = text.value(at, b"<>,");
     let word = &text.text[first.range.clone()];
     let is_scheme = is_scheme(word);
-    let value = if is_scheme && text.byte(first.range.end) == b' ' {
-        text.value(text.skip_blanks(first.range.end), b"<>,")
-    } else {
-        first
-    };
+    let behind = text.skip_blanks(first.range.end);
+    let has_more = behind > first.range.end && first.quote.is_none() && !text.is_line_end(behind);
+    let value = if is_scheme && has_more { text.value(behind, b"<>,") } else { first.clone() };
     let said = &text.text[value.range.clone()];
     let is_secret = said.len() >= SHORTEST
         && !value::is_placeholder(said)
         && !value::is_expression(said)
         && (is_scheme || !value::is_identifier(said) || value::looks_random(said));
-    is_secret.then_some(value.range)
+    if is_secret && !(value.range == first.range && has_more) {
+        return Some(value.range);
+    }
+    if !has_more || !may_be_scheme(word) {
+        return (is_secret && strength::is_strong(said)).then_some(value.range);
+    }
+    // Some other scheme; or one with parameters, of which one is a secret, and only the server knows which.
+    let next = text.value(behind, b"<>,");
+    let said = &text.text[next.range.clone()];
+    if next.quote.is_none() && said.contains('=') && !said.ends_with('=') && has_parameters(said) {
+        let rest = &text.text[behind..text.boundary(behind + MAX_PARAMETER_BYTES)];
+        let end = rest.find(['\n', '\r', '\'']).unwrap_or(rest.len());
+        let range = behind..behind + end;
+        return (strength::has_random_part(&rest[..end]) && !text.crosses_string(range.clone()) && !rest[..end].contains('\\'))
+            .then_some(range);
+    }
+    let is_secret = !value::is_placeholder(said) && (strength::is_strong(said) || strength::is_long_random(said));
+    (is_secret && next.quote.is_none()).then_some(next.range)
+}
+
+/// Maximum bytes of the parameters of a scheme.
+const MAX_PARAMETER_BYTES: usize = 1_024;
+
+/// `true` for the start of parameters, `name=…`.
+fn has_parameters(said: &str) -> bool {
+    said.split_once('=').is_some_and(|(name, value)| {
+        !name.is_empty()
+            && !value.is_empty()
+            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+    })
 }
 
 fn is_secret_value(
@@ -281,9 +411,12 @@ fn is_secret_value(
             Separator::Blank => {
                 !value::is_expression(said) && (kind == SecretKind::Password || said.len() >= 6) && !is_option(said)
             }
+            _ if kind == SecretKind::Generic => strength::is_long_random(said),
             Separator::Tight if is_loud => !value::is_call(said) && !is_number_of(kind, said),
             Separator::Tight => is_bare_secret(kind, said, is_argument(text, value)) && !is_option(said),
             Separator::Spaced => is_bare_secret(kind, said, true),
+            // A word of programming, which a settings file has with a long value only.
+            Separator::Colon if kind == SecretKind::Weak && said.len() < SHORTEST_WEAK => false,
             Separator::Colon => is_bare_secret(kind, said, !is_alone(text, name, value)) && !is_type(said),
         },
     }
@@ -295,6 +428,7 @@ pub fn is_secret_text(kind: SecretKind, said: &str) -> bool {
     match kind {
         SecretKind::Password => true,
         SecretKind::Key | SecretKind::Authorization => said.len() >= SHORTEST && !is_number_of(kind, said),
+        SecretKind::Generic => strength::is_long_random(said),
         SecretKind::Weak => said.len() >= SHORTEST && value::looks_random(said) && !said.contains(char::is_whitespace),
     }
 }
@@ -305,6 +439,9 @@ fn is_bare_secret(kind: SecretKind, said: &str, is_code: bool) -> bool {
     const SHORTEST_KEY: usize = 12;
     if value::is_expression(said) || is_number_of(kind, said) {
         return false;
+    }
+    if kind == SecretKind::Generic {
+        return strength::is_long_random(said);
     }
     let has_digit = said.bytes().any(|byte| byte.is_ascii_digit());
     let is_name = value::is_identifier(said);

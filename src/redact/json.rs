@@ -83,6 +83,9 @@ impl Redactor {
 
 /// Start of the secret in bytes: `Authorization` may have a scheme before it.
 fn scheme_length(name: SecretKind, text: &str) -> usize {
-    let first = text.split_once(' ').filter(|(word, _)| name == SecretKind::Authorization && assignment::is_scheme(word));
+    let first = text.split_once(' ').filter(|(word, secret)| {
+        let is_scheme = || assignment::is_scheme(word) || (assignment::may_be_scheme(word) && !secret.contains(' '));
+        name == SecretKind::Authorization && is_scheme()
+    });
     first.map_or(0, |(word, _)| word.len() + 1)
 }

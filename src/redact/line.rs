@@ -12,7 +12,7 @@ use std::ops::Range;
 use aho_corasick::AhoCorasick;
 
 use super::names::{self, SecretKind};
-use super::{MAX_PASSES, RedactionCounts, Redactor, SecretSpan, marker};
+use super::{MAX_PASSES, RedactionCounts, Redactor, SecretSpan, base64, marker};
 
 /// Minimum bytes of a base64 string that is treated as an image or the like, and not as a key.
 const MIN_BLOB_BYTES: usize = 512;
@@ -274,7 +274,7 @@ impl<'s> LineScanner<'s> {
         if about.is_fixed || (about.is_data && is_base64(raw, MIN_DATA_BLOB_BYTES)) {
             return Some(());
         }
-        if about.name.is_none() && is_base64(raw, MIN_BLOB_BYTES) {
+        if about.name.is_none() && is_base64(raw, MIN_BLOB_BYTES) && !base64::is_text(raw) {
             return Some(());
         }
         let text = unescape(raw);

@@ -1,11 +1,12 @@
 //! Secrets with a known form: the table in `rules.toml`. Only needed regexes are compiled.
 
+use std::ops::Range;
 use std::sync::OnceLock;
 
 use regex::Regex;
 use serde::Deserialize;
 
-use super::value;
+use super::{strength, value};
 
 /// Suffix of example keys in a service's documentation, which are no secrets.
 const EXAMPLE_SUFFIX: &str = "EXAMPLE";
@@ -24,12 +25,18 @@ pub struct Rule {
     /// Words in lower case. Every match contains one.
     pub keywords: Vec<String>,
     regex: String,
+    /// `true` if a keyword may be anywhere in a match, so that the whole text is searched; else a match starts with one.
+    #[serde(default)]
+    pub is_anywhere: bool,
     /// `true` if a match is the first or last line of a private key, and the secret is the text after or before it.
     #[serde(default)]
     pub is_key_marker: bool,
     /// `true` if people choose the secret, so that placeholders are no secrets.
     #[serde(default)]
     is_chosen: bool,
+    /// `true` if the form says little, so that the secret has to look random.
+    #[serde(default)]
+    is_random: bool,
     #[serde(skip)]
     compiled: OnceLock<Option<Regex>>,
 }
@@ -45,16 +52,36 @@ impl Rule {
 
     /// The regex, with the whole match in group 1. It is compiled when needed, since a hook runs for milliseconds.
     ///
-    /// A match starts at a word boundary, or after the letter of a JSON escape. The regex itself checks that: checking matches
-    /// afterwards and restarting one character later would take quadratic time in a text with many starts in sequence.
+    /// A match starts at a word boundary, or after the letter of a JSON escape. A regex for the whole text checks that itself:
+    /// checking matches afterwards and restarting one character later would take quadratic time in a text with many starts in
+    /// sequence.
     pub fn regex(&self) -> Option<&Regex> {
-        let begin = if self.is_key_marker { "" } else { r"(?:(?-u:\b{start-half})|\\[nrtbf])" };
+        let begin = match self.is_anywhere {
+            true if self.is_key_marker => "",
+            true => r"(?:(?-u:\b{start-half})|\\[nrtbf])",
+            false => r"\A",
+        };
         self.compiled.get_or_init(|| Regex::new(&format!("{begin}({})", self.regex)).ok()).as_ref()
+    }
+
+    /// The range of the secret whose keyword starts at a position.
+    pub fn secret_at(&self, text: &str, at: usize) -> Option<Range<usize>> {
+        let bytes = &text.as_bytes()[..at];
+        let is_within_word = bytes.last().is_some_and(u8::is_ascii_alphanumeric);
+        let is_escape = || bytes.len() > 1 && bytes[bytes.len() - 2] == b'\\' && b"nrtbf".contains(&bytes[bytes.len() - 1]);
+        if is_within_word && !is_escape() {
+            return None;
+        }
+        let groups = self.regex()?.captures(&text[at..])?;
+        let secret = groups.iter().skip(2).flatten().next().or_else(|| groups.get(1))?.range();
+        Some(at + secret.start..at + secret.end)
     }
 
     /// `true` if a match of the regex is really a secret.
     pub fn is_secret(&self, found: &str) -> bool {
-        !(found.ends_with(EXAMPLE_SUFFIX) || (self.is_chosen && value::is_placeholder(found)))
+        !(found.ends_with(EXAMPLE_SUFFIX)
+            || (self.is_chosen && value::is_placeholder(found))
+            || (self.is_random && !strength::has_random_part(found)))
     }
 }
 
