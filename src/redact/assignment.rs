@@ -71,7 +71,7 @@ pub fn find(text: ScannedText<'_>, part: Range<usize>) -> Option<Found> {
             })
             .map(named)
     };
-    let in_sentence = || prose::find(text, &name, kind).filter(|_| kind != SecretKind::Authorization).map(named);
+    let in_sentence = || (kind != SecretKind::Authorization).then(|| prose::find(text, &name, kind)).flatten().map(named);
     assigned.or_else(|| value_of_pair(text, kind, &name)).or_else(in_other_place).or_else(in_sentence)
 }
 

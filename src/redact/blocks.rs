@@ -53,6 +53,7 @@ pub fn value_within(text: ScannedText<'_>, at: usize) -> Option<Range<usize>> {
     const FURTHEST: usize = 320;
     const KEYS: &[&str] = &["defaultValue", "default", "stringValue", "secretValue", "value", "Value", "Default", "example"];
     let at = text.skip_blanks(at);
+    let at = if matches!(text.byte(at), b':' | b'=') { text.skip_blanks(at + 1) } else { at };
     if text.byte(at) != b'{' {
         return None;
     }
@@ -85,7 +86,7 @@ pub fn kubernetes(text: ScannedText<'_>, at: usize) -> Vec<Range<usize>> {
     for line in text.text[at..end].split_inclusive('\n') {
         let said = line.trim_end();
         let key = said.trim_start_matches([' ', '\t']);
-        if said.starts_with("---") {
+        if said.starts_with("---") || key.starts_with("kind:") {
             break;
         }
         if matches!(key, "data:" | "stringData:") {

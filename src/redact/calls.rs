@@ -60,7 +60,7 @@ pub fn named_argument(text: ScannedText<'_>, name: &Range<usize>) -> Option<Rang
     let quote = before.bytes().next_back().filter(|quote| matches!(quote, b'"' | b'\'' | b'`'))?;
     let before = before[..before.len() - 1].trim_end_matches('\\');
     let mut at = name.end + text.backslashes(name.end);
-    if !before.ends_with('(') || text.byte(at) != quote {
+    if !before.trim_end_matches(' ').ends_with('(') || text.byte(at) != quote {
         return None;
     }
     at = text.skip_blanks(at + 1);

@@ -25,7 +25,7 @@ const MAX_PIPE_BYTES: usize = 160;
 enum Place {
     /// In the word of a flag: `-psecret`.
     Glued(&'static str),
-    /// In the word behind a flag, or in its word: `-p secret`.
+    /// In the word behind a flag, or behind its `=`: `-p secret`.
     Next(&'static str),
     /// Behind the user in the word of or behind a flag: `-u ann:secret`. The signs may be between them.
     User(&'static str, &'static str),
@@ -42,9 +42,9 @@ type Command = (&'static str, &'static [Place]);
 const COMMANDS: &[Command] = &[
     ("mysql", &[Place::Glued("-p")]),
     ("mariadb", &[Place::Glued("-p")]),
-    ("sshpass ", &[Place::Next("-p")]),
+    ("sshpass ", &[Place::Next("-p"), Place::Glued("-p")]),
     ("redis-cli ", &[Place::Next("-a"), Place::After("auth", 1)]),
-    ("docker login", &[Place::Next("-p")]),
+    ("docker login", &[Place::Next("-p"), Place::Glued("-p")]),
     ("podman login", &[Place::Next("-p")]),
     ("nerdctl login", &[Place::Next("-p")]),
     ("buildah login", &[Place::Next("-p")]),
@@ -59,16 +59,16 @@ const COMMANDS: &[Command] = &[
     ("cf auth", &[Place::After("auth", 2)]),
     ("argocd login", &[Place::Next("-p")]),
     ("mongo", &[Place::Next("-p")]),
-    ("cqlsh ", &[Place::Next("-p")]),
-    ("sqlcmd ", &[Place::Next("-P")]),
+    ("cqlsh ", &[Place::Next("-p"), Place::Glued("-p")]),
+    ("sqlcmd ", &[Place::Next("-P"), Place::Glued("-P")]),
     ("bcp ", &[Place::Next("-P")]),
     ("isql ", &[Place::Next("-P"), Place::After("isql", 3)]),
-    ("ldap", &[Place::Next("-w"), Place::Next("-s")]),
+    ("ldap", &[Place::Next("-w"), Place::Glued("-w")]),
     ("7z", &[Place::Glued("-p")]),
     ("rar ", &[Place::Glued("-p"), Place::Glued("-hp")]),
     ("unrar ", &[Place::Glued("-p")]),
-    ("zip ", &[Place::Next("-P")]),
-    ("unzip ", &[Place::Next("-P")]),
+    ("zip ", &[Place::Next("-P"), Place::Glued("-P")]),
+    ("unzip ", &[Place::Next("-P"), Place::Glued("-P")]),
     ("pdftk ", &[Place::After("user_pw", 1), Place::After("owner_pw", 1), Place::After("input_pw", 1)]),
     ("qpdf ", &[Place::After("--encrypt", 1), Place::After("--encrypt", 2)]),
     ("smbclient ", &[Place::User("-U", "%"), Place::User("--user", "%")]),
@@ -155,7 +155,7 @@ const COMMANDS: &[Command] = &[
 ];
 
 /// Commands whose words are piped into another one that reads a password.
-const ECHOES: &[&str] = &["echo ", "printf ", "echo -n ", "Write-Output "];
+const ECHOES: &[&str] = &["echo ", "printf ", "echo -n ", "write-output "];
 /// What they are piped into.
 const READERS: &[&str] = &[
     "sudo -S",
@@ -232,18 +232,28 @@ impl CommandLine {
 
 fn placed(text: ScannedText<'_>, words: &[Word], places: &[Place]) -> Vec<Range<usize>> {
     let mut found = Vec::new();
-    let said = |at: usize| words.get(at).map_or("", |word| &text.text[word.range.clone()]);
     for at in 0..words.len() {
+        let said = &text.text[words[at].range.clone()];
         for place in places {
             let secret = match *place {
-                Place::Glued(flag) => behind(text, words, at, flag).filter(|_| said(at).len() > flag.len()),
-                Place::Next(flag) => behind(text, words, at, flag),
-                Place::User(flag, signs) => {
-                    behind(text, words, at, flag).and_then(|value| password_of(text, value, signs.as_bytes()))
+                Place::Glued(flag) => {
+                    let rest = said.strip_prefix(flag).filter(|rest| !rest.is_empty());
+                    rest.map(|rest| unquoted(text, &(words[at].range.end - rest.len()..words[at].range.end)))
                 }
-                Place::After(word, count) if said(at).eq_ignore_ascii_case(word) => argument(text, words, at, count),
-                Place::UserAfter(word, count) if said(at) == word => {
-                    argument(text, words, at, count).and_then(|value| password_of(text, value, b":"))
+                Place::Next(flag) => behind(text, words, at, flag).map(|value| unquoted(text, &value)),
+                Place::User(flag, signs) => {
+                    let glued = || {
+                        said.strip_prefix(flag)
+                            .filter(|_| flag.len() == 2)
+                            .map(|rest| words[at].range.end - rest.len()..words[at].range.end)
+                    };
+                    behind(text, words, at, flag).or_else(glued).and_then(|value| password_of(text, &value, signs.as_bytes()))
+                }
+                Place::After(word, count) if said.eq_ignore_ascii_case(word) => {
+                    argument(text, words, at, count).map(|value| unquoted(text, &value))
+                }
+                Place::UserAfter(word, count) if said == word => {
+                    argument(text, words, at, count).and_then(|value| password_of(text, &value, b":"))
                 }
                 Place::After(..) | Place::UserAfter(..) => None,
             };
@@ -253,31 +263,33 @@ fn placed(text: ScannedText<'_>, words: &[Word], places: &[Place]) -> Vec<Range<
     found
 }
 
-/// The value of a flag, in its word or in the next one.
+/// The value of a flag, behind its `=` or in the next word.
 fn behind(text: ScannedText<'_>, words: &[Word], at: usize, flag: &str) -> Option<Range<usize>> {
     let word = &words[at].range;
     let rest = text.text[word.clone()].strip_prefix(flag)?;
-    if !rest.is_empty() {
-        let is_long = flag.starts_with("--");
-        let start = word.end - rest.len() + usize::from(rest.starts_with('='));
-        return (!is_long || rest.starts_with('=')).then(|| unquoted(text, &(start..word.end)));
+    if let Some(value) = rest.strip_prefix('=') {
+        return Some(word.end - value.len()..word.end);
     }
-    let next = words.get(at + 1).filter(|next| !text.text[next.range.clone()].starts_with('-'))?;
+    let next = words.get(at + 1).filter(|next| rest.is_empty() && !text.text[next.range.clone()].starts_with('-'))?;
     // An argument of its own, in a list of them: what is there is JSON's.
-    (!text.is_string_quote(next.range.start)).then(|| unquoted(text, &next.range))
+    (!text.is_string_quote(next.range.start)).then(|| next.range.clone())
 }
 
 /// The word with a number behind another one, not counting flags.
 fn argument(text: ScannedText<'_>, words: &[Word], at: usize, count: usize) -> Option<Range<usize>> {
-    let is_value = |word: &&Word| !text.text[word.range.clone()].starts_with(['-', '/', '>']);
+    let is_flag = |said: &str| said.starts_with(['-', '>']) || (said.starts_with('/') && !said[1..].contains('/'));
+    let is_value = |word: &&Word| !is_flag(&text.text[word.range.clone()]);
     let word = words[at + 1..].iter().filter(is_value).nth(count - 1)?;
-    (!text.is_string_quote(word.range.start)).then(|| unquoted(text, &word.range))
+    (!text.is_string_quote(word.range.start)).then(|| word.range.clone())
 }
 
 /// The password behind a user's name and one of the signs.
-fn password_of(text: ScannedText<'_>, value: Range<usize>, signs: &[u8]) -> Option<Range<usize>> {
+fn password_of(text: ScannedText<'_>, value: &Range<usize>, signs: &[u8]) -> Option<Range<usize>> {
+    let is_quoted = text.text[value.clone()].starts_with(['"', '\'', '\\']);
+    let value = if is_quoted { unquoted(text, value) } else { value.clone() };
     let sign = text.text[value.clone()].bytes().position(|byte| signs.contains(&byte))?;
-    Some(unquoted(text, &(value.start + sign + 1..value.end)))
+    let secret = value.start + sign + 1..value.end;
+    Some(if is_quoted { secret } else { unquoted(text, &secret) })
 }
 
 /// A word without its quotes, which may be those of a nested text.

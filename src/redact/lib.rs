@@ -19,6 +19,7 @@ mod blocks;
 mod calls;
 mod commands;
 mod json;
+mod keywords;
 mod line;
 mod names;
 mod private_key;
@@ -34,7 +35,6 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::OnceLock;
 
-use aho_corasick::AhoCorasick;
 use regex::Regex;
 
 use ctxbridge_config::{self as config, InvalidPattern};
@@ -155,14 +155,10 @@ impl Redactor {
 
     /// The secrets of a text, in order and without overlaps.
     fn secrets(&self, text: &str) -> Vec<SecretSpan> {
-        self.secrets_by(&self.words.automaton, text)
-    }
-
-    fn secrets_by(&self, automaton: &AhoCorasick, text: &str) -> Vec<SecretSpan> {
         let mut found = match View::of(text) {
-            None => scan::secrets(self.words, automaton, text),
+            None => scan::secrets(self.words, text),
             Some(view) => {
-                let mut found = scan::secrets(self.words, automaton, &view.text);
+                let mut found = scan::secrets(self.words, &view.text);
                 found.iter_mut().for_each(|secret| secret.range = view.original(&secret.range));
                 found
             }

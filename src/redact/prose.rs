@@ -109,6 +109,8 @@ const SIGNS: &[&str] = &["：", ":", "＝", "=>", "=", "->", "→", "⇒", "–"
 const MARKS: &[char] =
     &['*', '_', '`', '"', '\'', '“', '”', '„', '«', '»', '「', '」', '‘', '’', '(', '\\', '『', '』', '【', '】'];
 
+/// Maximum bytes of a verb.
+const LONGEST_VERB: usize = 8;
 /// Maximum bytes from a name to its secret, and maximum words between.
 const MAX_GAP_BYTES: usize = 96;
 const MAX_GAP_WORDS: usize = 5;
@@ -188,7 +190,9 @@ fn connector(text: ScannedText<'_>, name: &Range<usize>) -> Option<(Connector, u
                 .then(|| (manner, skip_marks(text, at + sign.len())));
         }
         if let Some(suffix) = SUFFIXES.iter().find(|suffix| rest.starts_with(**suffix)) {
-            return Some((manner, skip_marks(text, at + suffix.len())));
+            let behind = skip_marks(text, at + suffix.len());
+            let sign = SIGNS.iter().find(|sign| text.text[behind..].starts_with(**sign));
+            return Some((manner, sign.map_or(behind, |sign| skip_marks(text, behind + sign.len()))));
         }
         if is_cell && words == 0 && rest.starts_with('|') {
             return Some((Connector::Sign, skip_marks(text, at + 1)));
@@ -197,15 +201,14 @@ fn connector(text: ScannedText<'_>, name: &Range<usize>) -> Option<(Connector, u
             at = skip_tags(text, at)?;
             continue;
         }
-        let is_of_word = |c: char| c.is_alphanumeric() || "@.'-/".contains(c);
-        let length = rest.find(|c: char| !is_of_word(c)).unwrap_or(rest.len());
+        let length = word_length(rest);
         let said = &rest[..length];
         if is_cell && words == 0 && text.byte(at.saturating_sub(1)) == b'>' {
             return Some((Connector::Sign, at));
         }
-        let is_verb = VERBS.iter().any(|verb| verb.eq_ignore_ascii_case(said));
+        let is_verb = said.len() <= LONGEST_VERB && VERBS.iter().any(|verb| verb.eq_ignore_ascii_case(said));
         words += 1;
-        if length == 0 || length > 24 || words > MAX_GAP_WORDS || said.ends_with('.') {
+        if length == 0 || words > MAX_GAP_WORDS || said.ends_with('.') {
             return None;
         }
         at += length;
@@ -214,6 +217,14 @@ fn connector(text: ScannedText<'_>, name: &Range<usize>) -> Option<(Connector, u
         }
     }
     None
+}
+
+/// The length of the word there in bytes; 0 if there is none, or one that is too long.
+fn word_length(rest: &str) -> usize {
+    const LONGEST: usize = 24;
+    let is_of_word = |c: char| c.is_alphanumeric() || matches!(c, '@' | '.' | '\'' | '-' | '/');
+    let length = rest.chars().take(LONGEST + 1).take_while(|c| is_of_word(*c)).map(char::len_utf8).sum();
+    if length > 2 * LONGEST { 0 } else { length }
 }
 
 /// Skips blanks and marks, on one line.
@@ -248,9 +259,12 @@ fn skip_tags(text: ScannedText<'_>, mut at: usize) -> Option<usize> {
 fn word(text: ScannedText<'_>, at: usize) -> Range<usize> {
     const LONGEST: usize = 600;
     let rest = text.text.get(at..).unwrap_or_default();
-    let is_end =
-        |c: char| c.is_whitespace() || "<|\"`”」»』】\u{3002}\u{ff0c}".contains(c) || !c.is_ascii() && !c.is_alphanumeric();
-    let length = rest.char_indices().take(LONGEST).find(|(_, c)| is_end(*c)).map_or(rest.len().min(LONGEST), |(at, _)| at);
+    let is_end = |c: char| match c {
+        '<' | '|' | '"' | '`' => true,
+        _ if c.is_ascii() => c.is_ascii_whitespace(),
+        _ => !c.is_alphanumeric(),
+    };
+    let length = rest.chars().take(LONGEST).take_while(|c| !is_end(*c)).map(char::len_utf8).sum();
     let said = rest.get(..length).unwrap_or_default();
     let said = said.split(r"\n").next().unwrap_or_default();
     let said = said.trim_end_matches(|c: char| ".,;:)]}*'\\".contains(c));

@@ -67,7 +67,7 @@ impl Rule {
     /// The range of the secret whose keyword starts at a position.
     pub fn secret_at(&self, text: &str, at: usize) -> Option<Range<usize>> {
         let bytes = &text.as_bytes()[..at];
-        let is_within_word = bytes.last().is_some_and(u8::is_ascii_alphanumeric);
+        let is_within_word = bytes.last().is_some_and(u8::is_ascii_alphanumeric) && text.as_bytes()[at].is_ascii_alphanumeric();
         let is_escape = || bytes.len() > 1 && bytes[bytes.len() - 2] == b'\\' && b"nrtbf".contains(&bytes[bytes.len() - 1]);
         if is_within_word && !is_escape() {
             return None;

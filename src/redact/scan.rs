@@ -6,9 +6,9 @@
 use std::ops::Range;
 use std::sync::OnceLock;
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use regex::Regex;
 
+use super::keywords::Keywords;
 use super::rules::Rule;
 use super::value::{LastBare, ScannedText};
 use super::{SecretSpan, address, assignment, base64, blocks, calls, commands, names, private_key, prose};
@@ -19,11 +19,7 @@ const MAX_ENCODINGS: usize = 2;
 /// The keywords, one of which every secret has near it.
 #[derive(Debug)]
 pub struct KeywordIndex {
-    /// The automaton that is fast to build.
-    pub automaton: AhoCorasick,
-    /// The same automaton, three times as fast but with twice the time to build: for whole transcripts, not for hooks.
-    fast: OnceLock<AhoCorasick>,
-    words: Vec<&'static str>,
+    keywords: Keywords,
     /// The target of each word.
     targets: Vec<KeywordTarget>,
 }
@@ -79,27 +75,14 @@ impl KeywordIndex {
                 .chain(commands::keywords().map(|(word, at)| (word, KeywordTarget::Command(at))))
                 .chain(others)
                 .unzip();
-            Self { automaton: automaton(AhoCorasickKind::ContiguousNFA, &words), fast: OnceLock::new(), words, targets }
+            Self { keywords: Keywords::new(&words), targets }
         })
     }
-
-    /// The automaton that is fast to search with.
-    pub fn fast(&self) -> &AhoCorasick {
-        self.fast.get_or_init(|| automaton(AhoCorasickKind::DFA, &self.words))
-    }
-}
-
-fn automaton(kind: AhoCorasickKind, words: &[&str]) -> AhoCorasick {
-    AhoCorasick::builder()
-        .ascii_case_insensitive(true)
-        .kind(Some(kind))
-        .build(words)
-        .expect("some hundred constant words are no more than an automaton can have")
 }
 
 /// The secrets of a text, in no order.
-pub fn secrets(words: &KeywordIndex, automaton: &AhoCorasick, text: &str) -> Vec<SecretSpan> {
-    let mut scan = Scan { words, automaton, found: Vec::new() };
+pub fn secrets(words: &KeywordIndex, text: &str) -> Vec<SecretSpan> {
+    let mut scan = Scan { words, found: Vec::new() };
     scan.text(text);
     scan.encoded(text, MAX_ENCODINGS);
     scan.found
@@ -107,7 +90,6 @@ pub fn secrets(words: &KeywordIndex, automaton: &AhoCorasick, text: &str) -> Vec
 
 struct Scan<'s> {
     words: &'s KeywordIndex,
-    automaton: &'s AhoCorasick,
     found: Vec<SecretSpan>,
 }
 
@@ -123,9 +105,8 @@ impl Scan<'_> {
         // A name is read once, however many parts it has, and a command once for each kind of it.
         let mut named = 0;
         let mut line = commands::CommandLine::default();
-        for hit in self.automaton.find_overlapping_iter(text) {
-            let range = hit.range();
-            match self.words.targets[hit.pattern().as_usize()] {
+        for (word, range) in self.words.keywords.find(text) {
+            match self.words.targets[word] {
                 KeywordTarget::Rule(at) if rules[at].is_anywhere => wanted[at] = true,
                 KeywordTarget::Rule(at) if range.start < done[at] => {}
                 KeywordTarget::Rule(at) => {

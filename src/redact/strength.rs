@@ -3,6 +3,8 @@
 /// Minimum and maximum bytes of such a value.
 const MIN_BYTES: usize = 6;
 const MAX_BYTES: usize = 512;
+/// Maximum bytes of a value by which it is judged.
+const MAX_SAMPLE_BYTES: usize = 128;
 /// Minimum bytes of a part that mixes letters and digits.
 const MIN_MIXED_BYTES: usize = 6;
 /// Minimum bytes of a value whose signs tell.
@@ -74,6 +76,7 @@ const TECHNICAL: &[&str] = &[
 
 /// `true` if a value is a secret although only a sentence says so: it is no word, number, name, path or version.
 pub fn is_strong(value: &str) -> bool {
+    let value = value.get(..MAX_SAMPLE_BYTES).unwrap_or(value);
     let bytes = value.as_bytes();
     let count = |is: fn(&u8) -> bool| bytes.iter().filter(|byte| is(byte)).count();
     if !(MIN_BYTES..=MAX_BYTES).contains(&value.len()) || !is_plausible(value) {
