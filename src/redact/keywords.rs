@@ -2,25 +2,27 @@
 
 use std::ops::Range;
 
-/// Number of pairs of bytes.
-const PAIRS: usize = 1 << 16;
+/// Number of chains, by three bytes.
+const CHAINS: usize = 1 << 16;
+/// Bytes by which a word is found.
+const HEAD_BYTES: usize = 3;
 
-/// Words, found by their first two bytes.
+/// Words, found by their first three bytes.
 #[derive(Debug)]
 pub struct Keywords {
-    /// For each pair of bytes the number of its first word, from 1 on; 0 if there is none.
+    /// For each chain the number of its first word, from 1 on; 0 if there is none.
     heads: Vec<u16>,
-    /// Each word in lower case, and the number of the next one with the same first bytes.
+    /// Each word in lower case, and the number of the next one of its chain.
     words: Vec<(&'static [u8], u16)>,
 }
 
 impl Keywords {
-    /// The words with their indexes. Each is in lower case, at least in ASCII, and has two bytes or more.
+    /// The words with their indexes. Each is in lower case, at least in ASCII, and has three bytes or more.
     pub fn new(words: &[&'static str]) -> Self {
-        let mut keywords = Self { heads: vec![0; PAIRS], words: words.iter().map(|word| (word.as_bytes(), 0)).collect() };
+        let mut keywords = Self { heads: vec![0; CHAINS], words: words.iter().map(|word| (word.as_bytes(), 0)).collect() };
         // From the last one on, so that a chain is in order.
         for at in (0..words.len()).rev() {
-            let head = &mut keywords.heads[pair(words[at].as_bytes())];
+            let head = &mut keywords.heads[chain(words[at].as_bytes())];
             keywords.words[at].1 = *head;
             *head = u16::try_from(at + 1).unwrap_or(0);
         }
@@ -34,8 +36,8 @@ impl Keywords {
         std::iter::from_fn(move || {
             loop {
                 while next == 0 {
-                    let two = bytes.get(start..start + 2)?;
-                    next = self.heads[pair(two)];
+                    let head = bytes.get(start..start + HEAD_BYTES)?;
+                    next = self.heads[chain(head)];
                     start += 1;
                 }
                 let at = usize::from(next) - 1;
@@ -50,8 +52,10 @@ impl Keywords {
     }
 }
 
-fn pair(bytes: &[u8]) -> usize {
-    usize::from(bytes[0].to_ascii_lowercase()) << 8 | usize::from(bytes[1].to_ascii_lowercase())
+/// The chain of three bytes. Cases differ in one bit, which is left out; other bytes that meet in a chain are compared.
+fn chain(bytes: &[u8]) -> usize {
+    let byte = |at: usize| usize::from(bytes[at] | 0x20);
+    (byte(0) << 8 ^ byte(1) << 4 ^ byte(2) ^ byte(0) << 3) % CHAINS
 }
 
 #[cfg(test)]
@@ -60,10 +64,10 @@ mod tests {
 
     #[test]
     fn every_occurrence_is_found() {
-        let keywords = Keywords::new(&["key", "ke", "api_key", "密码"]);
+        let keywords = Keywords::new(&["key", "key:", "api_key", "密码"]);
         let found = |text: &'static str| keywords.find(text).map(|(at, range)| (at, &text[range])).collect::<Vec<_>>();
-        assert_eq!(found("API_KEY"), [(2, "API_KEY"), (0, "KEY"), (1, "KE")]);
-        assert_eq!(found("x密码ke"), [(3, "密码"), (1, "ke")]);
-        assert!(found("k").is_empty() && found("").is_empty());
+        assert_eq!(found("API_KEY:"), [(2, "API_KEY"), (0, "KEY"), (1, "KEY:")]);
+        assert_eq!(found("x密码key"), [(3, "密码"), (0, "key")]);
+        assert!(found("ke").is_empty() && found("").is_empty());
     }
 }

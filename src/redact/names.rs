@@ -18,11 +18,18 @@ pub enum SecretKind {
     Authorization,
 }
 
-/// Parts of names, in lower case. Every name of a secret contains one.
+/// Parts of names, in lower case. Every name of a secret contains one; the shortest has the sign behind it.
 pub const NAME_PARTS: &[&str] = &[
     "pass",
     "pwd",
-    "pw",
+    "pw:",
+    "pw=",
+    "pw ",
+    "pw\"",
+    "pw'",
+    "pw\\",
+    "pw*",
+    "pw`",
     "psk",
     "secret",
     "token",

@@ -264,7 +264,8 @@ fn word(text: ScannedText<'_>, at: usize) -> Range<usize> {
         _ if c.is_ascii() => c.is_ascii_whitespace(),
         _ => !c.is_alphanumeric(),
     };
-    let length = rest.chars().take(LONGEST).take_while(|c| !is_end(*c)).map(char::len_utf8).sum();
+    let length = || rest.chars().take(LONGEST).take_while(|c| !is_end(*c)).map(char::len_utf8).sum::<usize>();
+    let length = text.word_end(at, || at + length()) - at;
     let said = rest.get(..length).unwrap_or_default();
     let said = said.split(r"\n").next().unwrap_or_default();
     let said = said.trim_end_matches(|c: char| ".,;:)]}*'\\".contains(c));

@@ -88,6 +88,7 @@ impl Rule {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Redactor;
 
     #[test]
     fn the_table_can_be_read_and_every_regex_compiled() {
@@ -98,6 +99,49 @@ mod tests {
             assert!(rule.keywords.iter().all(|keyword| *keyword == keyword.to_lowercase()), "{}", rule.id);
             assert!(ids.insert(&rule.id), "{} twice", rule.id);
         }
-        assert!(ids.len() > 15);
+        assert!(ids.len() > 100);
+    }
+
+    #[test]
+    fn every_rule_finds_its_secret_and_nothing_else() {
+        let lines: Vec<&str> = include_str!("tests/rules.txt").lines().filter(|line| !line.starts_with('#')).collect();
+        let examples: Vec<_> = lines.chunks(3).map(|of| (of[0], example(of[1]), example(of[2]))).collect();
+        let ids: Vec<_> = examples.iter().map(|(id, ..)| *id).collect();
+        assert_eq!(ids, Rule::all().iter().map(|rule| &*rule.id).collect::<Vec<_>>(), "each has examples, in order");
+        for (id, secret, innocent) in &examples {
+            let found = Redactor::standard().redact(secret).found;
+            assert!(found.contains_key(*id), "{id}: {secret} {found:?}");
+            assert_eq!(&Redactor::standard().redact(innocent).text, innocent, "{id}");
+        }
+    }
+
+    /// A text with what its braces stand for.
+    fn example(pattern: &str) -> String {
+        let mut text = String::new();
+        for (at, piece) in pattern.trim_start().replace("\\n", "\n").split('{').enumerate() {
+            let made = piece.split_once('}').filter(|_| at > 0).and_then(|(made, rest)| Some((made.chars().next()?, made, rest)));
+            let digits = made.and_then(|(of, ..)| alphabet(of));
+            let Some(((_, made, rest), digits)) = made.zip(digits) else {
+                text.push_str(if at > 0 { "{" } else { "" });
+                text.push_str(piece);
+                continue;
+            };
+            text.extend(digits.chars().cycle().take(made[1..].parse().unwrap_or(0)));
+            text.push_str(rest);
+        }
+        text
+    }
+
+    fn alphabet(of: char) -> Option<&'static str> {
+        Some(match of {
+            'a' => "a8Kd03mXq9ZbL2wR7tYv",
+            'h' => "0a1b2c3d4e5f6978",
+            'u' => "Q2W3E4R5T6Y7UABC",
+            'd' => "1234567890",
+            'g' => "QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L",
+            'z' => "A",
+            'e' => "",
+            _ => return None,
+        })
     }
 }

@@ -10,7 +10,7 @@ use regex::Regex;
 
 use super::keywords::Keywords;
 use super::rules::Rule;
-use super::value::{LastBare, ScannedText};
+use super::value::{LastValues, ScannedText};
 use super::{SecretSpan, address, assignment, base64, blocks, calls, commands, names, private_key, prose};
 
 /// Maximum depth of base64 within base64.
@@ -95,8 +95,8 @@ struct Scan<'s> {
 
 impl Scan<'_> {
     fn text(&mut self, text: &str) {
-        let last_bare = LastBare::default();
-        let seen = ScannedText::new(text, &last_bare);
+        let last = LastValues::default();
+        let seen = ScannedText::new(text, &last);
         let rules = Rule::all();
         let first = self.found.len();
         // Where each rule goes on: what it has found is not looked at again.
@@ -117,7 +117,8 @@ impl Scan<'_> {
                 }
                 KeywordTarget::Name if range.end <= named => {}
                 KeywordTarget::Name => {
-                    if let Some((rule, range)) = assignment::find(seen, range) {
+                    let is_sign = !text.as_bytes()[range.end - 1].is_ascii_alphanumeric();
+                    if let Some((rule, range)) = assignment::find(seen, range.start..range.end - usize::from(is_sign)) {
                         named = range.end;
                         self.push(rule, range);
                     }

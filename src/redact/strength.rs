@@ -179,11 +179,8 @@ fn is_mixed(part: &[u8]) -> bool {
         return false;
     }
     let changes = part.windows(2).filter(|pair| pair[0].is_ascii_digit() != pair[1].is_ascii_digit()).count();
-    let has = |is: fn(&u8) -> bool| part.iter().any(is);
-    let cases = part.windows(2).filter(|pair| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase()).count();
-    let is_in_cases = has(u8::is_ascii_lowercase) && has(u8::is_ascii_uppercase) && has(u8::is_ascii_digit);
     let is_time = part.starts_with(b"20") && part[..4].iter().all(u8::is_ascii_digit);
-    (changes >= 2 && !is_time) || (changes >= 1 && is_in_cases && cases >= 1)
+    changes >= 2 && !is_time
 }
 
 /// `true` for a long value in both cases that is no name in camel case.

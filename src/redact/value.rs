@@ -8,10 +8,27 @@ use super::MARKER_PREFIX;
 /// Maximum bytes of a value.
 const MAX_VALUE_BYTES: usize = 8_192;
 /// Maximum bytes of a value by which its kind is told. No placeholder is longer, and all of many long values would take too long.
-const MAX_SAMPLE_BYTES: usize = 256;
+const MAX_SAMPLE_BYTES: usize = 96;
 
-/// The last value without quotes that was measured, and the address of its terminators: values within it end where it does.
-pub type LastBare = Cell<(usize, usize, usize)>;
+/// The last value that was measured: values within it end where it does.
+#[derive(Debug, Default)]
+pub struct LastValue(Cell<(usize, usize, usize)>);
+
+impl LastValue {
+    /// The end of a value of a sort, as measured before or now.
+    fn end(&self, sort: usize, start: usize, measure: impl FnOnce() -> usize) -> usize {
+        let (known, end, of) = self.0.get();
+        if of == sort && known <= start && start < end {
+            return end;
+        }
+        let end = measure();
+        self.0.set((start, end, sort));
+        end
+    }
+}
+
+/// What was measured last in a text: a value without quotes, by its terminators, and a word of a sentence.
+pub type LastValues = (LastValue, LastValue);
 
 /// A value in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,12 +45,13 @@ pub struct ScannedText<'t> {
     /// The text.
     pub text: &'t str,
     is_json: bool,
-    last_bare: &'t LastBare,
+    last_bare: &'t LastValue,
+    last_word: &'t LastValue,
 }
 
 impl<'t> ScannedText<'t> {
-    pub fn new(text: &'t str, last_bare: &'t LastBare) -> Self {
-        Self { text, is_json: text.trim_start().starts_with(['{', '[', '"']), last_bare }
+    pub fn new(text: &'t str, last: &'t LastValues) -> Self {
+        Self { text, is_json: text.trim_start().starts_with(['{', '[', '"']), last_bare: &last.0, last_word: &last.1 }
     }
 
     /// `true` if the text is JSON and a string of it starts or ends within a range.
@@ -136,14 +154,12 @@ impl<'t> ScannedText<'t> {
     }
 
     fn bare_end(&self, start: usize, bare: &[u8]) -> usize {
-        let terminators = bare.as_ptr() as usize;
-        let (known, end, of) = self.last_bare.get();
-        if of == terminators && known <= start && start < end {
-            return end;
-        }
-        let end = self.measure_bare(start, bare);
-        self.last_bare.set((start, end, terminators));
-        end
+        self.last_bare.end(bare.as_ptr() as usize, start, || self.measure_bare(start, bare))
+    }
+
+    /// The end of a word there, which `measure` finds: each is measured once.
+    pub fn word_end(&self, start: usize, measure: impl FnOnce() -> usize) -> usize {
+        self.last_word.end(0, start, measure)
     }
 
     fn measure_bare(&self, start: usize, bare: &[u8]) -> usize {
