@@ -84,6 +84,10 @@ fn is_key_word(spelled: &str) -> bool {
 fn assigned(text: ScannedText<'_>, kind: SecretKind, separator: Separator, at: usize, name: &Range<usize>) -> Option<Found> {
     let is_loud = names::is_upper_case(&text.text[name.clone()]);
     if kind == SecretKind::Authorization {
+        // A scheme with parameters looks like a type with a value.
+        let gap = &text.text[name.end..at];
+        let colon = gap.find(':').filter(|_| gap.contains(|c: char| c.is_ascii_alphanumeric()));
+        let at = colon.map_or(at, |colon| text.skip_blanks(name.end + colon + 1));
         return authorization(text, at).map(|range| (AUTHORIZATION_RULE, range));
     }
     if separator == Separator::Colon
@@ -368,7 +372,7 @@ fn authorization(text: ScannedText<'_>, at: usize) -> Option<Range<usize>> {
     // Some other scheme; or one with parameters, of which one is a secret, and only the server knows which.
     let next = text.value(behind, b"<>,");
     let said = &text.text[next.range.clone()];
-    if next.quote.is_none() && said.contains('=') && !said.ends_with('=') && has_parameters(said) {
+    if next.quote.is_none() && has_parameters(said, text.byte(next.range.end)) {
         let rest = &text.text[behind..text.boundary(behind + MAX_PARAMETER_BYTES)];
         let end = rest.find(['\n', '\r', '\'']).unwrap_or(rest.len());
         let range = behind..behind + end;
@@ -382,12 +386,12 @@ fn authorization(text: ScannedText<'_>, at: usize) -> Option<Range<usize>> {
 /// Maximum bytes of the parameters of a scheme.
 const MAX_PARAMETER_BYTES: usize = 1_024;
 
-/// `true` for the start of parameters, `name=…`.
-fn has_parameters(said: &str) -> bool {
+/// `true` for the start of parameters, `name=…`, with the byte behind it.
+fn has_parameters(said: &str, behind: u8) -> bool {
+    let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
     said.split_once('=').is_some_and(|(name, value)| {
-        !name.is_empty()
-            && !value.is_empty()
-            && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+        let has_value = !value.trim_end_matches('=').is_empty() || matches!(behind, b'"' | b'\'' | b'\\');
+        !name.is_empty() && has_value && name.bytes().all(is_of_name)
     })
 }
 

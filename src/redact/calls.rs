@@ -16,6 +16,7 @@ pub const CALLS: &[&str] = &[
     "connect(",
     "login(",
     "client(",
+    "twilio(",
     "credential(",
     "credentials(",
     "authentication(",
@@ -35,6 +36,9 @@ pub const CALLS: &[&str] = &[
 /// The same, where the text needs not look like a secret.
 const LOGIN_CALLS: &[&str] = &["auth", "login", "credential", "credentials", "authentication", "signin", "sign_in", "pdo"];
 
+/// The same, where it is the only text.
+const HASHES: &[&str] = &["crypt", "sha2", "encode_password"];
+
 /// Maximum bytes of the arguments of a call, and maximum number of them.
 const MAX_CALL_BYTES: usize = 512;
 const MAX_ARGUMENTS: usize = 12;
@@ -45,13 +49,15 @@ type Argument = Option<Range<usize>>;
 /// The secret of the call whose parenthesis ends at a position.
 pub fn find(text: ScannedText<'_>, call: &Range<usize>) -> Option<Range<usize>> {
     let (arguments, _) = arguments(text, call.end);
-    let last = arguments.iter().rposition(Option::is_some).filter(|at| *at > 0)?;
-    let range = arguments.into_iter().nth(last).flatten()?;
-    let said = &text.text[range.clone()];
     let name = text.text[call.clone()].trim_end_matches(['(', '[', '=', ' ', ':']).to_ascii_lowercase();
     let is_login = LOGIN_CALLS.contains(&name.as_str());
-    let is_secret = strength::is_strong(said) || (is_login && strength::is_numbered_word(said));
-    (is_secret && !value::is_placeholder(said)).then_some(range)
+    let is_only = HASHES.contains(&name.as_str());
+    let is_secret = |range: &Range<usize>| {
+        let said = &text.text[range.clone()];
+        (strength::is_strong(said) || (is_login && strength::is_numbered_word(said))) && !value::is_placeholder(said)
+    };
+    // Behind it may be a database, before it is a user.
+    arguments.into_iter().skip(usize::from(!is_only)).flatten().filter(is_secret).last()
 }
 
 /// The value of a quoted name that is the argument before it: `define('DB_PASSWORD', '…')`.

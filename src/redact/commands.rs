@@ -154,6 +154,8 @@ const COMMANDS: &[Command] = &[
     ("svn ", &[Place::Next("--password")]),
     ("jf config ", &[Place::Next("--password")]),
     ("asadmin ", &[Place::Next("-w")]),
+    ("ansible-vault ", &[Place::After("encrypt_string", 1)]),
+    ("ssh-keygen ", &[Place::Next("-N"), Place::Next("-P")]),
     ("expect ", &[Place::After("send", 1)]),
 ];
 
@@ -324,9 +326,7 @@ fn echoed(text: ScannedText<'_>, words: &[Word], end: usize) -> Option<Range<usi
     }
     let said = &text.text[range.clone()];
     let is_plain = !matches!(*found, "base64" | "gpg " | "vault " | "--stdin" | "su " | "su -");
-    let line = said.find(r"\n").unwrap_or(said.len());
-    range.end = range.start + line;
-    let said = &text.text[range.clone()];
+    let said = said.split(r"\n").next().unwrap_or_default();
     (is_secret(said) && (strength::is_strong(said) || (is_plain && !said.contains(' ')))).then_some(range)
 }
 

@@ -240,9 +240,10 @@ impl SecretKind {
             let before = name.len().checked_sub("pw".len()).and_then(|at| name.get(..at));
             flat == "pw" || (flat.ends_with("pw") && before.is_some_and(|before| before.ends_with(['_', '-', '.'])))
         };
+        let has_part_psk = || flat == "psk" || [".psk", "_psk", "-psk", "_PSK"].iter().any(|end| name.ends_with(end));
         match flat {
             _ if has_part_pw() => Some(Self::Password),
-            "psk" => Some(Self::Password),
+            _ if has_part_psk() => Some(Self::Password),
             _ if ends(PASSWORDS) => Some(Self::Password),
             _ if ends(KEYS) => Some(Self::Key),
             "token" | "secret" => Some(if is_upper_case(name) { Self::Key } else { Self::Weak }),

@@ -111,6 +111,8 @@ const MARKS: &[char] =
 
 /// Maximum bytes of a verb.
 const LONGEST_VERB: usize = 8;
+/// Maximum bytes of the words before a name in a cell of a table.
+const MAX_CELL_BYTES: usize = 40;
 /// Maximum bytes from a name to its secret, and maximum words between.
 const MAX_GAP_BYTES: usize = 96;
 const MAX_GAP_WORDS: usize = 5;
@@ -126,20 +128,58 @@ enum Connector {
 
 /// Finds the secret that a sentence tells of behind the name that ends there.
 pub fn find(text: ScannedText<'_>, name: &Range<usize>, kind: SecretKind) -> Option<Range<usize>> {
-    let (connector, at) = connector(text, name)?;
+    let told = || connector(text, name).and_then(|(connector, at)| secret_word(text, name, kind, connector, at));
+    let is_weak = matches!(kind, SecretKind::Weak | SecretKind::Generic);
+    told().or_else(|| {
+        let at = Some(start_of_next(text, name.end)).filter(|_| !is_weak)?;
+        secret_word(text, name, kind, Connector::Sentence, at)
+    })
+}
+
+/// The word at a position, if it is a secret.
+fn secret_word(
+    text: ScannedText<'_>,
+    name: &Range<usize>,
+    kind: SecretKind,
+    connector: Connector,
+    at: usize,
+) -> Option<Range<usize>> {
     let value = word(text, at);
     let said = &text.text[value.clone()];
     let is_numbered = || {
         let rest = text.text[value.end..].trim_start_matches(MARKS);
         let is_last = rest.is_empty() || rest.starts_with(['.', ',', '\n', '\r', '<', '|', ')', ';', '!']);
-        kind == SecretKind::Password && strength::is_numbered_word(said) && (is_last || connector == Connector::Sign)
+        kind == SecretKind::Password && strength::is_numbered_word(said) && is_last && at > name.end + 1
     };
     let is_secret = !value::is_placeholder(said)
         && match kind {
             SecretKind::Generic => strength::is_long_random(said) && strength::is_strong(said),
-            _ => strength::is_strong(said) || is_numbered(),
+            _ => strength::is_strong(said) || ((connector == Connector::Sign || is_told(text, name, at)) && is_numbered()),
         };
     (is_secret && !text.crosses_string(name.start..value.end)).then_some(value)
+}
+
+/// `true` if more than blanks and marks is between a name and a position.
+fn is_told(text: ScannedText<'_>, name: &Range<usize>, at: usize) -> bool {
+    text.text[name.end..at.max(name.end)].contains(|c: char| c != ' ' && !MARKS.contains(&c))
+}
+
+/// The start of what follows a name without a verb: `.setPassword("…")`, `password <- "…"`, `password: !unsafe …`.
+fn start_of_next(text: ScannedText<'_>, at: usize) -> usize {
+    const LONGEST_TAG: usize = 24;
+    let mut at = skip_marks(text, at);
+    if let Some(sign) = ["<-", ":", "=", ".set("].iter().find(|sign| text.text[at..].starts_with(**sign)) {
+        at = skip_marks(text, at + sign.len());
+    }
+    // A tag or an anchor of YAML, or the next line.
+    if matches!(text.byte(at), b'!' | b'&') {
+        let tag = text.text.as_bytes()[at..].iter().take(LONGEST_TAG).take_while(|byte| byte.is_ascii_graphic()).count();
+        at = if text.byte(at + tag) == b' ' { skip_marks(text, at + tag) } else { at };
+    }
+    if text.byte(at) == b'\n' && matches!(text.byte(at + 1), b' ' | b'\t') {
+        at = skip_marks(text, at + 1);
+    }
+    at
 }
 
 /// Finds the secret behind words such as `API key`, whose parts stand alone. The range is of the word `key`.
@@ -178,7 +218,11 @@ pub fn find_pair(text: ScannedText<'_>, name: &Range<usize>) -> Option<Range<usi
 /// Whatever is between a name and its value, and the start of that.
 fn connector(text: ScannedText<'_>, name: &Range<usize>) -> Option<(Connector, usize)> {
     let limit = text.boundary(name.end + MAX_GAP_BYTES);
-    let is_cell = text.text[..name.start].trim_end_matches(|c: char| c == ' ' || MARKS.contains(&c)).ends_with(['|', '>']);
+    let before = &text.text[text.boundary(name.start.saturating_sub(MAX_CELL_BYTES))..name.start];
+    let is_cell = before.rfind(['|', '>', '\n']).is_some_and(|at| {
+        let is_plain = |c: char| c.is_alphanumeric() || c == ' ' || c == '-' || MARKS.contains(&c);
+        !before[at..].starts_with('\n') && before[at + 1..].chars().all(is_plain)
+    });
     let mut words = 0;
     let mut at = name.end;
     while at < limit {
@@ -275,5 +319,6 @@ fn word(text: ScannedText<'_>, at: usize) -> Range<usize> {
 /// `true` if a word of [`WORDS`] or [`PAIR_WORDS`] stands alone, and is no part of a name in code.
 pub fn is_alone(text: ScannedText<'_>, word: &Range<usize>) -> bool {
     let is_of_name = |byte: u8| names::is_name_byte(byte) && byte != b'.';
-    !(word.start > 0 && is_of_name(text.byte(word.start - 1))) && !is_of_name(text.byte(word.end))
+    let is_part_before = word.start > 0 && is_of_name(text.byte(word.start - 1));
+    !is_part_before && !is_of_name(text.byte(word.end))
 }
