@@ -57,7 +57,7 @@ pub fn find(text: ScannedText<'_>, call: &Range<usize>) -> Option<Range<usize>> 
         (strength::is_strong(said) || (is_login && strength::is_numbered_word(said))) && !value::is_placeholder(said)
     };
     // Behind it may be a database, before it is a user.
-    arguments.into_iter().skip(usize::from(!is_only)).flatten().filter(is_secret).last()
+    arguments.into_iter().skip(usize::from(!is_only)).flatten().rfind(is_secret)
 }
 
 /// The value of a quoted name that is the argument before it: `define('DB_PASSWORD', '…')`.

@@ -2,11 +2,15 @@
 Secrets in text: found by their form, by the name they are assigned to, or by their position, and replaced by
 `[redacted:RULE]`.
 
-Everything that leaves this machine, or is stored outside of the archive, goes through here. A single pass ([`Redactor`])
-searches for keywords that every secret has near it; more work is done only where one is. Secrets with a known form are in
-`rules.toml` (`rules`), with a regex that is compiled when needed, since hooks have no time for all of them. Hand-written
-parsers handle secrets known by name (`names`, `assignment`) or by position (`address`). `value` recognizes placeholders,
-and `private_key` finds the extent of a private key.
+Everything that leaves this machine, or is stored outside of the archive, goes through here. A text is looked at as its reader sees
+it (`view`): without colors, with its escapes decoded. A single pass (`scan`) searches it for keywords that every secret has near
+it (`keywords`); more work is done only where one is. Secrets with a known form are in `rules.toml` (`rules`), with a regex that is
+compiled when needed, since hooks have no time for all of them. Hand-written parsers handle secrets known by name (`names`,
+`assignment`, `authorization`, `blocks`) or by position (`address`, `commands`, `calls`), and those that a sentence tells of
+(`prose`), which have to look like one (`strength`). Text in base64 is looked through as well (`base64`). `value` recognizes
+placeholders, and `private_key` finds the extent of a private key.
+
+Time is linear in the length of a text, whoever wrote it.
 
 Redaction is idempotent. A JSON text stays valid JSON; [`Redactor::redact_json`] is better for it, since it sees decoded
 strings, and keys. [`Redactor::redact_line`] does that to the bytes of a transcript's line, and leaves all other bytes.
@@ -14,6 +18,7 @@ strings, and keys. [`Redactor::redact_line`] does that to the bytes of a transcr
 
 mod address;
 mod assignment;
+mod authorization;
 mod base64;
 mod blocks;
 mod calls;

@@ -11,7 +11,7 @@ use regex::Regex;
 use super::keywords::Keywords;
 use super::rules::Rule;
 use super::value::{LastValues, ScannedText};
-use super::{SecretSpan, address, assignment, base64, blocks, calls, commands, names, private_key, prose};
+use super::{SecretSpan, address, assignment, authorization, base64, blocks, calls, commands, names, private_key, prose};
 
 /// Maximum depth of base64 within base64.
 const MAX_ENCODINGS: usize = 2;
@@ -145,11 +145,7 @@ impl Scan<'_> {
                 KeywordTarget::Insert => self.extend(assignment::NAMED_SECRET_RULE, calls::inserted(seen, &range)),
                 KeywordTarget::Kubernetes => self.extend(assignment::NAMED_SECRET_RULE, blocks::kubernetes(seen, range.end)),
                 KeywordTarget::SecureString => self.extend(assignment::NAMED_SECRET_RULE, blocks::secure_string(seen, range.end)),
-                KeywordTarget::Bearer => {
-                    if let Some((rule, range)) = assignment::bearer(seen, range.end) {
-                        self.push(rule, range);
-                    }
-                }
+                KeywordTarget::Bearer => self.extend(authorization::AUTHORIZATION_RULE, authorization::bearer(seen, range.end)),
             }
         }
         for rule in rules.iter().zip(wanted).filter(|(_, is_wanted)| *is_wanted).map(|(rule, _)| rule) {

@@ -19,8 +19,8 @@ fn redact(text: &str) -> String {
 /// Each text with a secret: its kind, the text, and its secrets.
 fn secrets() -> impl Iterator<Item = (&'static str, String, Vec<&'static str>)> {
     SECRETS.trim_end().split(SEPARATOR).map(|case| {
-        let (kind, text) = case.split_once('\n').unwrap();
-        let secrets: Vec<_> = text.split('«').skip(1).map(|rest| rest.split_once('»').unwrap().0).collect();
+        let (kind, text) = case.split_once('\n').expect("a kind and a text");
+        let secrets: Vec<_> = text.split('«').skip(1).filter_map(|rest| Some(rest.split_once('»')?.0)).collect();
         assert!(!secrets.is_empty(), "{text}");
         (kind, text.replace(['«', '»'], ""), secrets)
     })
