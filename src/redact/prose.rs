@@ -128,12 +128,15 @@ enum Connector {
 
 /// Finds the secret that a sentence tells of behind the name that ends there.
 pub fn find(text: ScannedText<'_>, name: &Range<usize>, kind: SecretKind) -> Option<Range<usize>> {
-    let told = || connector(text, name).and_then(|(connector, at)| secret_word(text, name, kind, connector, at));
+    let told = connector(text, name);
+    let secret = told.and_then(|(connector, at)| secret_word(text, name, kind, connector, at));
     let is_weak = matches!(kind, SecretKind::Weak | SecretKind::Generic);
-    told().or_else(|| {
-        let at = Some(start_of_next(text, name.end)).filter(|_| !is_weak)?;
-        secret_word(text, name, kind, Connector::Sentence, at)
-    })
+    if secret.is_some() || is_weak {
+        return secret;
+    }
+    let next = start_of_next(text, name.end);
+    let is_new = text.byte(next).is_ascii_graphic() && told.is_none_or(|(_, at)| at != next);
+    is_new.then(|| secret_word(text, name, kind, Connector::Sentence, next)).flatten()
 }
 
 /// The word at a position, if it is a secret.
@@ -151,11 +154,11 @@ fn secret_word(
         let is_last = rest.is_empty() || rest.starts_with(['.', ',', '\n', '\r', '<', '|', ')', ';', '!']);
         kind == SecretKind::Password && strength::is_numbered_word(said) && is_last && at > name.end + 1
     };
-    let is_secret = !value::is_placeholder(said)
-        && match kind {
-            SecretKind::Generic => strength::is_long_random(said) && strength::is_strong(said),
-            _ => strength::is_strong(said) || ((connector == Connector::Sign || is_told(text, name, at)) && is_numbered()),
-        };
+    let looks_so = match kind {
+        SecretKind::Generic => strength::is_long_random(said) && strength::is_strong(said),
+        _ => strength::is_strong(said) || ((connector == Connector::Sign || is_told(text, name, at)) && is_numbered()),
+    };
+    let is_secret = looks_so && !value::is_placeholder(said);
     (is_secret && !text.crosses_string(name.start..value.end)).then_some(value)
 }
 
@@ -308,12 +311,13 @@ fn word(text: ScannedText<'_>, at: usize) -> Range<usize> {
         _ if c.is_ascii() => c.is_ascii_whitespace(),
         _ => !c.is_alphanumeric(),
     };
-    let length = || rest.chars().take(LONGEST).take_while(|c| !is_end(*c)).map(char::len_utf8).sum::<usize>();
-    let length = text.word_end(at, || at + length()) - at;
-    let said = rest.get(..length).unwrap_or_default();
-    let said = said.split(r"\n").next().unwrap_or_default();
-    let said = said.trim_end_matches(|c: char| ".,;:)]}*'\\".contains(c));
-    at..at + said.len()
+    let measure = || {
+        let length = rest.chars().take(LONGEST).take_while(|c| !is_end(*c)).map(char::len_utf8).sum::<usize>();
+        // The letter of an escape ends a word as well.
+        at + rest[..length].find(r"\n").unwrap_or(length)
+    };
+    let said = &rest[..text.word_end(at, measure) - at];
+    at..at + said.trim_end_matches(|c: char| ".,;:)]}*'\\".contains(c)).len()
 }
 
 /// `true` if a word of [`WORDS`] or [`PAIR_WORDS`] stands alone, and is no part of a name in code.

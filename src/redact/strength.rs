@@ -76,13 +76,14 @@ const TECHNICAL: &[&str] = &[
 
 /// `true` if a value is a secret although only a sentence says so: it is no word, number, name, path or version.
 pub fn is_strong(value: &str) -> bool {
-    let value = value.get(..MAX_SAMPLE_BYTES).unwrap_or(value);
+    let end = (0..=value.len().min(MAX_SAMPLE_BYTES)).rev().find(|at| value.is_char_boundary(*at)).unwrap_or(0);
+    let value = &value[..end];
     let bytes = value.as_bytes();
     let count = |is: fn(&u8) -> bool| bytes.iter().filter(|byte| is(byte)).count();
-    if !(MIN_BYTES..=MAX_BYTES).contains(&value.len()) || !is_plausible(value) {
+    let (digits, letters) = (count(u8::is_ascii_digit), count(u8::is_ascii_alphabetic));
+    if value.len() < MIN_BYTES || letters == 0 || !is_plausible(value) {
         return false;
     }
-    let (digits, letters) = (count(u8::is_ascii_digit), count(u8::is_ascii_alphabetic));
     let has_sign = bytes[1..].iter().any(|byte| SIGNS.contains(byte));
     if has_sign && value.len() >= MIN_SIGNED_BYTES && letters >= 3 && digits >= 1 && !value.ends_with('%') {
         return true;
