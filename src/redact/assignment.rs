@@ -6,13 +6,13 @@ A hand-written parser starts where a part of a name was found: one regex for all
 
 use std::ops::Range;
 
+use super::authorization::{AUTHORIZATION_RULE, authorization};
 use super::names::{self, SecretKind};
 use super::value::{self, ScannedText, ValueSpan};
+use super::{blocks, calls, prose, strength};
 
 /// Name of the rule for named secrets.
 pub const NAMED_SECRET_RULE: &str = "named-secret";
-/// Name of the rule for `Authorization` and `Bearer`.
-pub const AUTHORIZATION_RULE: &str = "authorization";
 
 /// Separator between a name and its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,36 +32,83 @@ enum Separator {
 /// A quote in HTML.
 const QUOTE_ENTITY: &str = "&quot;";
 
+/// Minimum bytes of the value of `token: …`.
+const SHORTEST_WEAK: usize = 16;
+
 /// Bytes that end a value without quotes.
-const VALUE_TERMINATORS: &[u8] = b",;&|<>)}]";
+pub const VALUE_TERMINATORS: &[u8] = b",;&|<>)}]";
 /// The same for environment variables, whose values extend to the next blank.
 const VARIABLE_TERMINATORS: &[u8] = b";|<>";
 
+/// A secret and the name of its rule.
+type Found = (&'static str, Range<usize>);
+
 /// Finds a secret whose name has a part at this range.
-pub fn find(text: ScannedText<'_>, part: Range<usize>) -> Option<(&'static str, Range<usize>)> {
+pub fn find(text: ScannedText<'_>, part: Range<usize>) -> Option<Found> {
     let name = name_around(text, part)?;
     let spelled = &text.text[name.clone()];
-    let kind = SecretKind::of(spelled)?;
-    let is_loud = names::is_upper_case(spelled);
-    let Some((separator, at)) = separator(text, &name) else { return value_of_pair(text, kind, &name) };
+    let named = |range| (NAMED_SECRET_RULE, range);
+    let Some(kind) = SecretKind::of(spelled) else {
+        return prose::find_spaced(text, &name).filter(|_| is_key_word(spelled)).map(named);
+    };
+    let separator = separator(text, &name);
+    let assigned = separator.and_then(|(separator, at)| assigned(text, kind, separator, at, &name));
+    let in_other_place = || {
+        let at = separator.map_or(name.end + text.backslashes(name.end), |(_, at)| at);
+        let at = if separator.is_none() && matches!(text.byte(at), b'"' | b'\'') { at + 1 } else { at };
+        let value = blocks::value_within(text, at).or_else(|| {
+            calls::named_argument(text, &name)
+                .filter(|range| names::is_upper_case(spelled) || strength::is_strong(&text.text[range.clone()]))
+        });
+        let said = |range: &Range<usize>| &text.text[range.clone()];
+        if kind == SecretKind::Authorization {
+            return value.and_then(|range| authorization(text, range.start)).map(|range| (AUTHORIZATION_RULE, range));
+        }
+        value
+            .filter(|range| {
+                !value::is_placeholder(said(range)) && !value::is_prose(said(range)) && is_secret_text(kind, said(range))
+            })
+            .map(named)
+    };
+    let in_sentence = || (kind != SecretKind::Authorization).then(|| prose::find(text, &name, kind)).flatten().map(named);
+    assigned.or_else(|| value_of_pair(text, kind, &name)).or_else(in_other_place).or_else(in_sentence)
+}
+
+/// `true` for the last word of a name whose words stand apart: `API key`.
+fn is_key_word(spelled: &str) -> bool {
+    ["key", "keys"].iter().any(|word| word.eq_ignore_ascii_case(spelled))
+}
+
+/// The secret behind a separator.
+fn assigned(text: ScannedText<'_>, kind: SecretKind, separator: Separator, at: usize, name: &Range<usize>) -> Option<Found> {
+    let is_loud = names::is_upper_case(&text.text[name.clone()]);
     if kind == SecretKind::Authorization {
+        // A scheme with parameters looks like a type with a value.
+        let gap = &text.text[name.end..at];
+        let colon = gap.find(':').filter(|_| gap.contains(|c: char| c.is_ascii_alphanumeric()));
+        let at = colon.map_or(at, |colon| text.skip_blanks(name.end + colon + 1));
         return authorization(text, at).map(|range| (AUTHORIZATION_RULE, range));
+    }
+    if separator == Separator::Colon
+        && let Some(block) = blocks::yaml(text, name, at)
+        && is_secret_text(kind, first_word(&text.text[block.clone()]))
+    {
+        return Some((NAMED_SECRET_RULE, block));
     }
     let value = match html_quoted_value(text, at) {
         Some(value) => value,
         None => text.value(at, if is_loud && separator == Separator::Tight { VARIABLE_TERMINATORS } else { VALUE_TERMINATORS }),
     };
-    let is_secret = is_secret_value(text, kind, separator, is_loud, &name, &value);
-    is_secret.then_some((NAMED_SECRET_RULE, value.range))
+    if kind == SecretKind::Generic
+        && let Some(words) = blocks::mnemonic(text, &value)
+    {
+        return Some((NAMED_SECRET_RULE, words));
+    }
+    is_secret_value(text, kind, separator, is_loud, name, &value).then_some((NAMED_SECRET_RULE, value.range))
 }
 
-/// Finds the token after `Bearer `, anywhere in a text.
-pub fn bearer(text: ScannedText<'_>, at: usize) -> Option<(&'static str, Range<usize>)> {
-    const SHORTEST: usize = 16;
-    let value = text.value(text.skip_blanks(at), VALUE_TERMINATORS);
-    let said = &text.text[value.range.clone()];
-    let is_secret = value.quote.is_none() && said.len() >= SHORTEST && value::looks_random(said) && !value::is_placeholder(said);
-    is_secret.then_some((AUTHORIZATION_RULE, value.range))
+fn first_word(said: &str) -> &str {
+    said.split_whitespace().next().unwrap_or_default()
 }
 
 /// The range of the whole name around a part.
@@ -140,7 +187,7 @@ fn separator(text: ScannedText<'_>, name: &Range<usize>) -> Option<(Separator, u
             Separator::Tag
         }
         (next, _) if is_flag && has_blank && next != b'-' => Separator::Blank,
-        (next, _) if has_blank && next > b' ' && is_docker_env(text, name) => Separator::Tight,
+        (next, _) if has_blank && next > b' ' && (is_set_by_word(text, name) || is_directive(text, name, at)) => Separator::Tight,
         // `["password", "…"]` and `PASSWORD '…'` are lists and sentences as often.
         _ => return None,
     };
@@ -205,12 +252,55 @@ fn value_of_pair(text: ScannedText<'_>, kind: SecretKind, name: &Range<usize>) -
     is_secret.then_some((NAMED_SECRET_RULE, value.range))
 }
 
-/// `true` if a name belongs to a Dockerfile instruction, `ENV NAME value`.
-fn is_docker_env(text: ScannedText<'_>, name: &Range<usize>) -> bool {
-    let Some(before) = text.text[..name.start].strip_suffix("ENV ") else { return false };
-    let before = before.trim_end_matches([' ', '\t', '→']).trim_end_matches(|c: char| c.is_ascii_digit());
-    before.trim_end_matches([' ', '\t']).chars().next_back().is_none_or(|last| "\n\r\"+-:".contains(last))
-        || before.ends_with("\\n")
+/// Words of commands and files that set the name behind them to the value behind it.
+const SETTERS: &[&str] = &[
+    "ENV ",
+    "ARG ",
+    "setx ",
+    "setx /M ",
+    "set -gx ",
+    "set -Ux ",
+    "set -x ",
+    "set -xg ",
+    "set -Ugx ",
+    "config set ",
+    "configure set ",
+    "config --global ",
+    "git config ",
+    "setenv ",
+    "secret set ",
+    "secrets set ",
+    "env set ",
+    "vars set ",
+    "SetEnv ",
+    "fastcgi_param ",
+];
+
+/// `true` if a name is set by a command or an instruction: `ENV NAME value`, `setx NAME value`.
+fn is_set_by_word(text: ScannedText<'_>, name: &Range<usize>) -> bool {
+    const LONGEST: usize = 24;
+    let before = &text.text[text.boundary(name.start.saturating_sub(LONGEST))..name.start];
+    SETTERS.iter().any(|setter| {
+        let Some(before) = before.strip_suffix(setter) else { return false };
+        if *setter != "ENV " {
+            return !before.ends_with(|c: char| c.is_alphanumeric());
+        }
+        let before = before.trim_end_matches([' ', '\t', '→']).trim_end_matches(|c: char| c.is_ascii_digit());
+        before.trim_end_matches([' ', '\t']).chars().next_back().is_none_or(|last| "\n\r\"+-:".contains(last))
+            || before.ends_with("\\n")
+    })
+}
+
+/// `true` if a strong value is behind a password's name on a line: `requirepass …`, `password …`.
+fn is_directive(text: ScannedText<'_>, name: &Range<usize>, at: usize) -> bool {
+    let spelled = &text.text[name.clone()];
+    let value = text.value(at, VALUE_TERMINATORS);
+    let said = &text.text[value.range.clone()];
+    let kind = SecretKind::of(spelled);
+    kind == Some(SecretKind::Password)
+        && value.quote.is_none()
+        && strength::is_strong(said)
+        && text.is_line_end(text.skip_blanks(value.range.end))
 }
 
 /// The position after a type and its `=`, as in `const TOKEN: &str = "…"`.
@@ -229,36 +319,6 @@ fn after_type(text: ScannedText<'_>, at: usize) -> Option<usize> {
         behind.starts_with(|c: char| !c.is_whitespace())
     });
     (equals && begins && has_value && !is_padding).then_some(at + length + 1)
-}
-
-/// `true` if a word is an authorization scheme, which only announces the secret after it.
-pub fn is_scheme(word: &str) -> bool {
-    const SCHEMES: &[&str] = &["bearer", "basic", "token", "digest", "apikey", "negotiate", "bot", "key"];
-    SCHEMES.iter().any(|scheme| scheme.eq_ignore_ascii_case(word))
-}
-
-/// The secret after `Authorization:` and its scheme.
-fn authorization(text: ScannedText<'_>, at: usize) -> Option<Range<usize>> {
-    const SHORTEST: usize = 6;
-    let mut at = at;
-    let slashes = text.backslashes(at);
-    if matches!(text.byte(at + slashes), b'"' | b'\'' | b'`') {
-        at += slashes + 1;
-    }
-    let first = text.value(at, b"<>,");
-    let word = &text.text[first.range.clone()];
-    let is_scheme = is_scheme(word);
-    let value = if is_scheme && text.byte(first.range.end) == b' ' {
-        text.value(text.skip_blanks(first.range.end), b"<>,")
-    } else {
-        first
-    };
-    let said = &text.text[value.range.clone()];
-    let is_secret = said.len() >= SHORTEST
-        && !value::is_placeholder(said)
-        && !value::is_expression(said)
-        && (is_scheme || !value::is_identifier(said) || value::looks_random(said));
-    is_secret.then_some(value.range)
 }
 
 fn is_secret_value(
@@ -281,9 +341,12 @@ fn is_secret_value(
             Separator::Blank => {
                 !value::is_expression(said) && (kind == SecretKind::Password || said.len() >= 6) && !is_option(said)
             }
+            _ if kind == SecretKind::Generic => strength::is_long_random(said),
             Separator::Tight if is_loud => !value::is_call(said) && !is_number_of(kind, said),
             Separator::Tight => is_bare_secret(kind, said, is_argument(text, value)) && !is_option(said),
             Separator::Spaced => is_bare_secret(kind, said, true),
+            // A word of programming, which a settings file has with a long value only.
+            Separator::Colon if kind == SecretKind::Weak && said.len() < SHORTEST_WEAK => false,
             Separator::Colon => is_bare_secret(kind, said, !is_alone(text, name, value)) && !is_type(said),
         },
     }
@@ -295,6 +358,7 @@ pub fn is_secret_text(kind: SecretKind, said: &str) -> bool {
     match kind {
         SecretKind::Password => true,
         SecretKind::Key | SecretKind::Authorization => said.len() >= SHORTEST && !is_number_of(kind, said),
+        SecretKind::Generic => strength::is_long_random(said),
         SecretKind::Weak => said.len() >= SHORTEST && value::looks_random(said) && !said.contains(char::is_whitespace),
     }
 }
@@ -305,6 +369,9 @@ fn is_bare_secret(kind: SecretKind, said: &str, is_code: bool) -> bool {
     const SHORTEST_KEY: usize = 12;
     if value::is_expression(said) || is_number_of(kind, said) {
         return false;
+    }
+    if kind == SecretKind::Generic {
+        return strength::is_long_random(said);
     }
     let has_digit = said.bytes().any(|byte| byte.is_ascii_digit());
     let is_name = value::is_identifier(said);

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use super::names::SecretKind;
-use super::{CUSTOM_RULE, RedactionCounts, Redactor, SecretSpan, assignment, marker, value};
+use super::{CUSTOM_RULE, RedactionCounts, Redactor, SecretSpan, assignment, authorization, marker, value};
 
 /// Maximum nesting. Deeper values are left as they are; parsers do not produce them.
 const MAX_VALUE_DEPTH: usize = 512;
@@ -76,13 +76,17 @@ impl Redactor {
             && !value::is_prose(said)
             && assignment::is_secret_text(name, said)
             && !self.allow.iter().any(|allowed| allowed.is_match(said));
-        let rule = if name == SecretKind::Authorization { assignment::AUTHORIZATION_RULE } else { assignment::NAMED_SECRET_RULE };
+        let rule =
+            if name == SecretKind::Authorization { authorization::AUTHORIZATION_RULE } else { assignment::NAMED_SECRET_RULE };
         is_secret.then_some(SecretSpan { rule, range: start..text.len() })
     }
 }
 
 /// Start of the secret in bytes: `Authorization` may have a scheme before it.
 fn scheme_length(name: SecretKind, text: &str) -> usize {
-    let first = text.split_once(' ').filter(|(word, _)| name == SecretKind::Authorization && assignment::is_scheme(word));
+    let first = text.split_once(' ').filter(|(word, secret)| {
+        let is_scheme = || authorization::is_scheme(word) || (authorization::may_be_scheme(word) && !secret.contains(' '));
+        name == SecretKind::Authorization && is_scheme()
+    });
     first.map_or(0, |(word, _)| word.len() + 1)
 }

@@ -2,11 +2,15 @@
 Secrets in text: found by their form, by the name they are assigned to, or by their position, and replaced by
 `[redacted:RULE]`.
 
-Everything that leaves this machine, or is stored outside of the archive, goes through here. A single pass ([`Redactor`])
-searches for keywords that every secret has near it; more work is done only where one is. Secrets with a known form are in
-`rules.toml` (`rules`), with a regex that is compiled when needed, since hooks have no time for all of them. Hand-written
-parsers handle secrets known by name (`names`, `assignment`) or by position (`address`). `value` recognizes placeholders,
-and `private_key` finds the extent of a private key.
+Everything that leaves this machine, or is stored outside of the archive, goes through here. A text is looked at as its reader sees
+it (`view`): without colors, with its escapes decoded. A single pass (`scan`) searches it for keywords that every secret has near
+it (`keywords`); more work is done only where one is. Secrets with a known form are in `rules.toml` (`rules`), with a regex that is
+compiled when needed, since hooks have no time for all of them. Hand-written parsers handle secrets known by name (`names`,
+`assignment`, `authorization`, `blocks`) or by position (`address`, `commands`, `calls`), and those that a sentence tells of
+(`prose`), which have to look like one (`strength`). Text in base64 is looked through as well (`base64`). `value` recognizes
+placeholders, and `private_key` finds the extent of a private key.
+
+Time is linear in the length of a text, whoever wrote it.
 
 Redaction is idempotent. A JSON text stays valid JSON; [`Redactor::redact_json`] is better for it, since it sees decoded
 strings, and keys. [`Redactor::redact_line`] does that to the bytes of a transcript's line, and leaves all other bytes.
@@ -14,24 +18,33 @@ strings, and keys. [`Redactor::redact_line`] does that to the bytes of a transcr
 
 mod address;
 mod assignment;
+mod authorization;
+mod base64;
+mod blocks;
+mod calls;
+mod commands;
 mod json;
+mod keywords;
 mod line;
 mod names;
 mod private_key;
+mod prose;
 mod rules;
+mod scan;
+mod strength;
 mod value;
+mod view;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::OnceLock;
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind};
 use regex::Regex;
 
 use ctxbridge_config::{self as config, InvalidPattern};
-use rules::Rule;
-use value::ScannedText;
+use scan::KeywordIndex;
+use view::View;
 
 /// Start of every replacement.
 const MARKER_PREFIX: &str = "[redacted:";
@@ -69,32 +82,6 @@ pub struct Redactor {
     words: &'static KeywordIndex,
     extra: Vec<Regex>,
     allow: Vec<Regex>,
-}
-
-/// The keywords, one of which every secret has near it.
-#[derive(Debug)]
-struct KeywordIndex {
-    automaton: AhoCorasick,
-    /// The same automaton, three times as fast but with twice the time to build: for whole transcripts, not for hooks.
-    fast: OnceLock<AhoCorasick>,
-    words: Vec<&'static str>,
-    /// The target of each word.
-    leads: Vec<KeywordTarget>,
-}
-
-/// The detector that a keyword starts.
-#[derive(Clone, Copy, Debug)]
-enum KeywordTarget {
-    /// The rule of the table with this index, which may match anywhere in the text.
-    Rule(usize),
-    /// A part of a name.
-    Name,
-    /// An address continues here.
-    Url,
-    /// A curl command continues here.
-    Curl,
-    /// A token follows.
-    Bearer,
 }
 
 /// A secret that was found.
@@ -173,105 +160,46 @@ impl Redactor {
 
     /// The secrets of a text, in order and without overlaps.
     fn secrets(&self, text: &str) -> Vec<SecretSpan> {
-        self.secrets_by(&self.words.automaton, text)
-    }
-
-    fn secrets_by(&self, automaton: &AhoCorasick, text: &str) -> Vec<SecretSpan> {
-        let mut found = Vec::new();
-        let seen = ScannedText::new(text);
-        let mut wanted = 0_u64;
-        // A name is read once, however many parts it has.
-        let mut named = 0;
-        for hit in automaton.find_overlapping_iter(text) {
-            let secret = match self.words.leads[hit.pattern().as_usize()] {
-                KeywordTarget::Rule(at) => {
-                    wanted |= 1 << at;
-                    None
-                }
-                KeywordTarget::Name if hit.end() <= named => None,
-                KeywordTarget::Name => assignment::find(seen, hit.range()).inspect(|(_, range)| named = range.start),
-                KeywordTarget::Url => address::in_url(seen, hit.end()),
-                KeywordTarget::Curl => address::in_curl(seen, hit.end() - 1),
-                KeywordTarget::Bearer => assignment::bearer(seen, hit.end()),
-            };
-            found.extend(secret.map(|(rule, range)| SecretSpan { rule, range }));
-        }
-        for (at, rule) in Rule::all().iter().enumerate().filter(|(at, _)| wanted >> at & 1 == 1) {
-            debug_assert!(at < u64::BITS as usize, "more rules than bits");
-            for (start, range) in rule.regex().into_iter().flat_map(|regex| matches(regex, text, 1)) {
-                // The quote behind a flag may be the end of the string.
-                if start < range.start && seen.is_after_string(range.start) {
-                    continue;
-                }
-                let range = if rule.is_key_marker { private_key::find_key(seen, range) } else { Some(range) };
-                if let Some(range) = range.filter(|range| rule.is_secret(&text[range.clone()])) {
-                    found.push(SecretSpan { rule: &rule.id, range });
-                }
+        let mut found = match View::of(text) {
+            None => scan::secrets(self.words, text),
+            Some(view) => {
+                let mut found = scan::secrets(self.words, &view.text);
+                found.iter_mut().for_each(|secret| secret.range = view.original(&secret.range));
+                found
             }
-        }
-        for (_, range) in self.extra.iter().flat_map(|regex| matches(regex, text, 0)) {
+        };
+        for (_, range) in self.extra.iter().flat_map(|regex| scan::matches(regex, text, 0)) {
             found.push(SecretSpan { rule: CUSTOM_RULE, range });
         }
         if found.is_empty() {
             return found;
         }
         let marks = marks(text);
-        let is_old = |range: &Range<usize>| marks.iter().any(|mark| mark.start < range.end && range.start < mark.end);
+        let is_old = |range: &Range<usize>| {
+            let next = marks.partition_point(|mark| mark.end <= range.start);
+            marks.get(next).is_some_and(|mark| mark.start < range.end)
+        };
         let is_allowed = |range: &Range<usize>| self.allow.iter().any(|allowed| allowed.is_match(&text[range.clone()]));
         found.retain(|secret| !secret.range.is_empty() && !is_old(&secret.range) && !is_allowed(&secret.range));
         merge_overlapping(found)
     }
 }
 
-impl KeywordIndex {
-    /// The keywords, which are built once per process.
-    fn all() -> &'static Self {
-        static WORDS: OnceLock<KeywordIndex> = OnceLock::new();
-        WORDS.get_or_init(|| {
-            let rules = Rule::all().iter().enumerate();
-            let of_rules =
-                rules.flat_map(|(at, rule)| rule.keywords.iter().map(move |word| (word.as_str(), KeywordTarget::Rule(at))));
-            let of_names = names::NAME_PARTS.iter().map(|part| (*part, KeywordTarget::Name));
-            let others = [("://", KeywordTarget::Url), ("curl ", KeywordTarget::Curl), ("bearer ", KeywordTarget::Bearer)];
-            let (words, leads): (Vec<&str>, Vec<KeywordTarget>) = of_rules.chain(of_names).chain(others).unzip();
-            Self { automaton: automaton(AhoCorasickKind::ContiguousNFA, &words), fast: OnceLock::new(), words, leads }
-        })
-    }
-
-    fn fast(&self) -> &AhoCorasick {
-        self.fast.get_or_init(|| automaton(AhoCorasickKind::DFA, &self.words))
-    }
-}
-
-fn automaton(kind: AhoCorasickKind, words: &[&str]) -> AhoCorasick {
-    AhoCorasick::builder()
-        .ascii_case_insensitive(true)
-        .kind(Some(kind))
-        .build(words)
-        .expect("a hundred constant words are no more than an automaton can have")
-}
-
 fn marker(rule: &str) -> String {
     format!("{MARKER_PREFIX}{rule}]")
 }
 
-/// Ranges of replacements in a text.
+/// Ranges of replacements in a text, in order.
 fn marks(text: &str) -> Vec<Range<usize>> {
-    let end = |start: usize| text[start..].find(']').map_or(text.len(), |length| start + length + 1);
-    text.match_indices(MARKER_PREFIX).map(|(start, _)| start..end(start)).collect()
-}
-
-/// Matches of a regex: each start, and the range of the first matched group within, else of the whole. `all` is the whole's group.
-fn matches<'t>(regex: &'t Regex, text: &'t str, all: usize) -> impl Iterator<Item = (usize, Range<usize>)> + 't {
-    let mut from = 0;
-    std::iter::from_fn(move || {
-        let groups = regex.captures_at(text, Some(from).filter(|from| *from <= text.len())?)?;
-        let whole = groups.get(all)?.range();
-        let secret = groups.iter().skip(all + 1).flatten().next().map_or(whole.clone(), |group| group.range());
-        // What follows the secret may be part of the next one. A pattern of the user may find nothing at all, and be there again.
-        from = secret.end.max(whole.start + text[whole.start..].chars().next().map_or(1, char::len_utf8));
-        Some((whole.start, secret))
-    })
+    /// Maximum bytes of the name of a rule.
+    const LONGEST: usize = 64;
+    let end = |start: usize| {
+        let name = &text.as_bytes()[start + MARKER_PREFIX.len()..];
+        let length = name.iter().take(LONGEST).take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'-').count();
+        // A mark that was cut off goes up to there.
+        start + MARKER_PREFIX.len() + length + usize::from(name.get(length) == Some(&b']'))
+    };
+    memchr::memmem::find_iter(text.as_bytes(), MARKER_PREFIX).map(|start| start..end(start)).collect()
 }
 
 /// Merges overlapping secrets. The result has the rule of the one that starts first, or of the longest.

@@ -9,10 +9,8 @@ that is not JSON is treated as text.
 use std::borrow::Cow;
 use std::ops::Range;
 
-use aho_corasick::AhoCorasick;
-
 use super::names::{self, SecretKind};
-use super::{MAX_PASSES, RedactionCounts, Redactor, SecretSpan, marker};
+use super::{MAX_PASSES, RedactionCounts, Redactor, SecretSpan, base64, marker};
 
 /// Minimum bytes of a base64 string that is treated as an image or the like, and not as a key.
 const MIN_BLOB_BYTES: usize = 512;
@@ -181,7 +179,6 @@ fn cuts(secrets: Vec<SecretSpan>, map: &OffsetMap, start: usize) -> Vec<SecretCu
 /// Scanner of a line.
 struct LineScanner<'s> {
     redactor: &'s Redactor,
-    automaton: &'s AhoCorasick,
     bytes: &'s [u8],
     at: usize,
     cuts: Vec<SecretCut>,
@@ -189,7 +186,7 @@ struct LineScanner<'s> {
 
 impl<'s> LineScanner<'s> {
     fn of(redactor: &'s Redactor, bytes: &'s [u8]) -> Self {
-        Self { redactor, automaton: redactor.words.fast(), bytes, at: 0, cuts: Vec::new() }
+        Self { redactor, bytes, at: 0, cuts: Vec::new() }
     }
 
     /// Scans the line's value; `None` if it is not JSON.
@@ -253,7 +250,7 @@ impl<'s> LineScanner<'s> {
         let is_known = place != LinePosition::Other && raw.iter().all(is_plain);
         let is_short = raw.len() < MIN_SECRET_KEY_BYTES && raw.iter().all(is_plain) && self.redactor.extra.is_empty();
         if !is_known && !is_short {
-            let secrets = self.redactor.secrets_by(self.automaton, &key);
+            let secrets = self.redactor.secrets(&key);
             if !secrets.is_empty() {
                 self.cuts.extend(cuts(secrets, &OffsetMap::of_string(raw), range.start));
             }
@@ -274,12 +271,12 @@ impl<'s> LineScanner<'s> {
         if about.is_fixed || (about.is_data && is_base64(raw, MIN_DATA_BLOB_BYTES)) {
             return Some(());
         }
-        if about.name.is_none() && is_base64(raw, MIN_BLOB_BYTES) {
+        if about.name.is_none() && is_base64(raw, MIN_BLOB_BYTES) && !base64::is_text(raw) {
             return Some(());
         }
         let text = unescape(raw);
         let named = self.redactor.named(&text, about.name);
-        let secrets = named.map_or_else(|| self.redactor.secrets_by(self.automaton, &text), |secret| vec![secret]);
+        let secrets = named.map_or_else(|| self.redactor.secrets(&text), |secret| vec![secret]);
         if !secrets.is_empty() {
             self.cuts.extend(cuts(secrets, &OffsetMap::of_string(raw), range.start));
         }

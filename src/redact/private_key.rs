@@ -19,13 +19,23 @@ const MAX_KEY_BYTES: usize = 24 << 10;
 /// Minimum length of a run of base64 characters in a key. Documentation has no such runs.
 const MIN_KEY_RUN: usize = 32;
 
-/// The key after, or before, a line with its kind. `marker` is the range of that line's dashes and words.
-pub fn find_key(text: ScannedText<'_>, marker: Range<usize>) -> Option<Range<usize>> {
-    if text.text[marker.clone()].starts_with(BEGIN) { key_after(text, marker.end) } else { key_before(text, marker.start) }
+/// The keys after, or before, lines with their kind. `markers` are the ranges of those lines' dashes and words, in order.
+///
+/// A key ends at the next marker at the latest, so that each byte is looked at for one key only.
+pub fn find_keys(text: ScannedText<'_>, markers: &[Range<usize>]) -> Vec<Range<usize>> {
+    let key = |(at, marker): (usize, &Range<usize>)| {
+        if text.text[marker.clone()].starts_with(BEGIN) {
+            let limit = markers.get(at + 1).map_or(text.text.len(), |next| next.end);
+            key_after(text, marker.end, limit)
+        } else {
+            key_before(text, at.checked_sub(1).map_or(0, |last| markers[last].start), marker.start)
+        }
+    };
+    markers.iter().enumerate().filter_map(key).collect()
 }
 
-fn key_after(text: ScannedText<'_>, start: usize) -> Option<Range<usize>> {
-    let limit = text.boundary(start + MAX_KEY_BYTES);
+fn key_after(text: ScannedText<'_>, start: usize, next: usize) -> Option<Range<usize>> {
+    let limit = text.boundary(next.min(start + MAX_KEY_BYTES));
     let end = string_end(text, start, limit);
     let window = &text.text[start..end];
     // What begins anew is another one.
@@ -34,7 +44,7 @@ fn key_after(text: ScannedText<'_>, start: usize) -> Option<Range<usize>> {
         return has_key(&window[..length]).then(|| start..start + length);
     }
     // Its end was cut off. A line that goes on behind what is looked at is left.
-    let is_cut = end == limit && end < text.text.len();
+    let is_cut = end == limit && end < text.text.len() && limit < next;
     let mut length = 0;
     let mut words_of_key = 0;
     for line in lines(window) {
@@ -59,8 +69,8 @@ fn key_after(text: ScannedText<'_>, start: usize) -> Option<Range<usize>> {
 }
 
 /// The lines of a key whose start is missing.
-fn key_before(text: ScannedText<'_>, end: usize) -> Option<Range<usize>> {
-    let begin = text.boundary(end.saturating_sub(MAX_KEY_BYTES));
+fn key_before(text: ScannedText<'_>, last: usize, end: usize) -> Option<Range<usize>> {
+    let begin = text.boundary(end.saturating_sub(MAX_KEY_BYTES).max(last));
     let begin = string_begin(text, begin, end);
     let window = &text.text[begin..end];
     // Where its begin is, that was looked behind.

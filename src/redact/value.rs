@@ -1,11 +1,34 @@
 //! The value of a name: its extent, and whether it is a secret or a placeholder.
 
+use std::cell::Cell;
 use std::ops::Range;
 
 use super::MARKER_PREFIX;
 
 /// Maximum bytes of a value.
 const MAX_VALUE_BYTES: usize = 8_192;
+/// Maximum bytes of a value by which its kind is told. No placeholder is longer, and all of many long values would take too long.
+const MAX_SAMPLE_BYTES: usize = 96;
+
+/// The last value that was measured: values within it end where it does.
+#[derive(Debug, Default)]
+pub struct LastValue(Cell<(usize, usize, usize)>);
+
+impl LastValue {
+    /// The end of a value of a sort, as measured before or now.
+    fn end(&self, sort: usize, start: usize, measure: impl FnOnce() -> usize) -> usize {
+        let (known, end, of) = self.0.get();
+        if of == sort && known <= start && start < end {
+            return end;
+        }
+        let end = measure();
+        self.0.set((start, end, sort));
+        end
+    }
+}
+
+/// What was measured last in a text: a value without quotes, by its terminators, and a word of a sentence.
+pub type LastValues = (LastValue, LastValue);
 
 /// A value in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,11 +45,25 @@ pub struct ScannedText<'t> {
     /// The text.
     pub text: &'t str,
     is_json: bool,
+    last_bare: &'t LastValue,
+    last_word: &'t LastValue,
 }
 
 impl<'t> ScannedText<'t> {
-    pub fn new(text: &'t str) -> Self {
-        Self { text, is_json: text.trim_start().starts_with(['{', '[', '"']) }
+    pub fn new(text: &'t str, last: &'t LastValues) -> Self {
+        Self { text, is_json: text.trim_start().starts_with(['{', '[', '"']), last_bare: &last.0, last_word: &last.1 }
+    }
+
+    /// `true` if the text is JSON and a string of it starts or ends within a range.
+    pub fn crosses_string(&self, range: Range<usize>) -> bool {
+        let bytes = &self.text.as_bytes()[range];
+        let mut is_escaped = false;
+        self.is_json
+            && bytes.iter().any(|byte| {
+                let is_quote = *byte == b'"' && !is_escaped;
+                is_escaped = *byte == b'\\' && !is_escaped;
+                is_quote
+            })
     }
 
     /// The byte at a position; 0 after the end.
@@ -117,6 +154,15 @@ impl<'t> ScannedText<'t> {
     }
 
     fn bare_end(&self, start: usize, bare: &[u8]) -> usize {
+        self.last_bare.end(bare.as_ptr() as usize, start, || self.measure_bare(start, bare))
+    }
+
+    /// The end of a word there, which `measure` finds: each is measured once.
+    pub fn word_end(&self, start: usize, measure: impl FnOnce() -> usize) -> usize {
+        self.last_word.end(0, start, measure)
+    }
+
+    fn measure_bare(&self, start: usize, bare: &[u8]) -> usize {
         let mut at = start;
         let limit = start + MAX_VALUE_BYTES;
         while at < self.text.len() && at < limit {
@@ -125,11 +171,26 @@ impl<'t> ScannedText<'t> {
                 b'\\' => at += 1 + next_char(self.text, at + 1),
                 byte if byte.is_ascii_whitespace() || byte.is_ascii_control() => return at,
                 b'"' | b'\'' | b'`' => return at,
+                b'&' if bare.contains(&b'&') && !self.is_end_of_parameter(at) => at += 1,
                 byte if bare.contains(&byte) => return at,
                 _ => at += 1,
             }
         }
         self.boundary(at)
+    }
+
+    /// `true` if `&` ends a value: the next parameter follows, or another command. Passwords have it within as well.
+    fn is_end_of_parameter(&self, at: usize) -> bool {
+        const LONGEST_NAME: usize = 40;
+        let rest = &self.text.as_bytes()[at + 1..];
+        let is_of_name = |byte: &&u8| byte.is_ascii_alphanumeric() || b"_-.[]%;".contains(*byte);
+        let name = rest.iter().take(LONGEST_NAME).take_while(is_of_name).count();
+        let behind = rest.get(name).copied().unwrap_or(b' ');
+        (name > 0 && behind == b'=')
+            || (name == 0 && !behind.is_ascii_graphic())
+            || rest.starts_with(b"&")
+            || rest.starts_with(b"amp;")
+            || (name == 0 && b"\"'>)".contains(&behind))
     }
 
     /// The start of the character at a position.
@@ -185,6 +246,16 @@ const PLACEHOLDER_WORDS: &[&str] = &[
     "empty",
     "unset",
     "default",
+    "passwort",
+    "kennwort",
+    "contraseña",
+    "senha",
+    "wachtwoord",
+    "hasło",
+    "пароль",
+    "密码",
+    "パスワード",
+    "비밀번호",
     "username",
     "user",
     "test",
@@ -257,7 +328,7 @@ const FILL_IN_AFFIXES: (&[&str], &[&str]) = (
 /// `true` for a placeholder that is no secret: a variable, an example, a blank to be filled in.
 pub fn is_placeholder(value: &str) -> bool {
     const SHORTEST: usize = 4;
-    let value = value.trim();
+    let value = sample(value).trim();
     if value.len() < SHORTEST || value.contains(MARKER_PREFIX) || is_variable(value) {
         return true;
     }
@@ -271,6 +342,12 @@ pub fn is_placeholder(value: &str) -> bool {
         || FILL_IN_AFFIXES.0.iter().any(|begin| lower.starts_with(begin))
         || FILL_IN_AFFIXES.1.iter().any(|end| lower.ends_with(end))
         || is_path(value)
+}
+
+/// The start of a value, by which its kind is told.
+fn sample(value: &str) -> &str {
+    let end = (0..=value.len().min(MAX_SAMPLE_BYTES)).rev().find(|at| value.is_char_boundary(*at)).unwrap_or(0);
+    &value[..end]
 }
 
 /// `true` for `$NAME`, `${…}`, `$(…)`, `%NAME%`, `{name}`, `%s`.
@@ -332,12 +409,14 @@ const PROSE_WORDS: &[&str] = &[
 
 /// `true` if a value is text for people and not for a program.
 pub fn is_prose(value: &str) -> bool {
+    let value = sample(value);
     let mut words = value.split(|c: char| !c.is_alphabetic()).filter(|word| !word.is_empty());
     value.trim().contains(char::is_whitespace) && words.any(|word| PROSE_WORDS.contains(&word.to_lowercase().as_str()))
 }
 
 /// `true` if a value looks generated: letters and digits, or both cases without a pattern of words.
 pub fn looks_random(value: &str) -> bool {
+    let value = sample(value);
     let count = |is: fn(&u8) -> bool| value.bytes().filter(is).count();
     let (digits, letters) = (count(u8::is_ascii_digit), count(u8::is_ascii_alphabetic));
     digits >= 2 && letters >= 2
@@ -346,6 +425,7 @@ pub fn looks_random(value: &str) -> bool {
 
 /// `true` for a name or a path of names in code: `config.token`, `next_token`, `T::Token`.
 pub fn is_identifier(value: &str) -> bool {
+    let value = sample(value);
     let is_inner = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b':' | b'?' | b'*' | b'&' | b'$');
     !value.starts_with(|c: char| c.is_ascii_digit()) && value.bytes().all(is_inner)
 }
@@ -358,5 +438,6 @@ pub fn is_call(value: &str) -> bool {
 
 /// `true` if a value contains a call or an index, or starts with an operator: `getpass()`, `tokens[0]`.
 pub fn is_expression(value: &str) -> bool {
+    let value = sample(value);
     value.contains(['(', '[']) || value.starts_with(['&', '*', '!', '{', '+', '=', '-', '/'])
 }

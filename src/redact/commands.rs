@@ -1,0 +1,390 @@
+//! Passwords in command lines: behind flags that are a letter, in `user:password`, in a fixed place, or piped into a command.
+//!
+//! A command is read word by word, once. Flags that have the name of a secret are found by that, with any command.
+
+use std::ops::Range;
+
+use super::strength;
+use super::value::{self, ScannedText};
+
+/// Name of the rule for command lines.
+pub const COMMAND_RULE: &str = "command-password";
+/// Name of the rule for curl and its like.
+pub const CURL_RULE: &str = "curl-user";
+
+/// Maximum bytes of a command that are read.
+const MAX_COMMAND_BYTES: usize = 2_048;
+/// Maximum number of words of a command.
+const MAX_WORDS: usize = 96;
+
+/// Maximum bytes of what echoes are piped into.
+const MAX_PIPE_BYTES: usize = 160;
+
+/// The place of the secret in a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    /// In the word of a flag: `-psecret`.
+    Glued(&'static str),
+    /// In the word behind a flag, or behind its `=`: `-p secret`.
+    Next(&'static str),
+    /// Behind the user in the word of or behind a flag: `-u ann:secret`. The signs may be between them.
+    User(&'static str, &'static str),
+    /// In the word with this number behind a word: `add_user ann secret`.
+    After(&'static str, usize),
+    /// In the word with this number behind a word, together with the user.
+    UserAfter(&'static str, usize),
+}
+
+/// A command, by the start of its line, and the place of its secret.
+type Command = (&'static str, &'static [Place]);
+
+/// The commands that take a password.
+const COMMANDS: &[Command] = &[
+    ("mysql", &[Place::Glued("-p")]),
+    ("mariadb", &[Place::Glued("-p")]),
+    ("sshpass ", &[Place::Next("-p"), Place::Glued("-p")]),
+    ("redis-cli ", &[Place::Next("-a"), Place::After("auth", 1)]),
+    ("docker login", &[Place::Next("-p"), Place::Glued("-p")]),
+    ("podman login", &[Place::Next("-p")]),
+    ("nerdctl login", &[Place::Next("-p")]),
+    ("buildah login", &[Place::Next("-p")]),
+    (
+        "skopeo ",
+        &[Place::Next("-p"), Place::User("--src-creds", ":"), Place::User("--dest-creds", ":"), Place::User("--creds", ":")],
+    ),
+    ("helm registry login", &[Place::Next("-p")]),
+    ("oc login", &[Place::Next("-p")]),
+    ("az login", &[Place::Next("-p")]),
+    ("cf login", &[Place::Next("-p")]),
+    ("cf auth", &[Place::After("auth", 2)]),
+    ("argocd login", &[Place::Next("-p")]),
+    ("mongo", &[Place::Next("-p")]),
+    ("cqlsh ", &[Place::Next("-p"), Place::Glued("-p")]),
+    ("sqlcmd ", &[Place::Next("-P"), Place::Glued("-P")]),
+    ("bcp ", &[Place::Next("-P")]),
+    ("isql ", &[Place::Next("-P"), Place::After("isql", 3)]),
+    ("ldap", &[Place::Next("-w"), Place::Glued("-w")]),
+    ("7z ", &[Place::Glued("-p")]),
+    ("7za ", &[Place::Glued("-p")]),
+    ("7zz ", &[Place::Glued("-p")]),
+    ("7zr ", &[Place::Glued("-p")]),
+    ("rar ", &[Place::Glued("-p"), Place::Glued("-hp")]),
+    ("unrar ", &[Place::Glued("-p")]),
+    ("zip ", &[Place::Next("-P"), Place::Glued("-P")]),
+    ("unzip ", &[Place::Next("-P"), Place::Glued("-P")]),
+    ("pdftk ", &[Place::After("user_pw", 1), Place::After("owner_pw", 1), Place::After("input_pw", 1)]),
+    ("qpdf ", &[Place::After("--encrypt", 1), Place::After("--encrypt", 2)]),
+    ("smbclient ", &[Place::User("-U", "%"), Place::User("--user", "%")]),
+    ("smbmap ", &[Place::Next("-p")]),
+    ("smbget ", &[Place::User("-U", "%")]),
+    ("rpcclient ", &[Place::User("-U", "%")]),
+    ("winexe ", &[Place::User("-U", "%"), Place::User("--user", "%")]),
+    ("wmic ", &[Place::User("-U", "%")]),
+    ("net rpc ", &[Place::User("-U", "%")]),
+    ("net ads ", &[Place::User("-U", "%")]),
+    ("crackmapexec ", &[Place::Next("-p")]),
+    ("evil-winrm ", &[Place::Next("-p")]),
+    ("xfreerdp ", &[Place::Glued("/p:"), Place::Next("-p")]),
+    ("wfreerdp ", &[Place::Glued("/p:"), Place::Next("-p")]),
+    ("rdesktop ", &[Place::Next("-p")]),
+    ("vncviewer ", &[Place::Next("-p")]),
+    ("cmdkey ", &[Place::Glued("/pass:")]),
+    ("psexec ", &[Place::Next("-p")]),
+    ("schtasks ", &[Place::After("/rp", 1), Place::After("/p", 1)]),
+    ("openssl ", &[Place::Next("-k"), Place::Glued("pass:")]),
+    (
+        "htpasswd ",
+        &[
+            Place::After("-b", 3),
+            Place::After("-cb", 3),
+            Place::After("-bc", 3),
+            Place::After("-nb", 2),
+            Place::After("-bn", 2),
+            Place::After("-Bb", 3),
+            Place::After("-bB", 3),
+            Place::After("-nbB", 2),
+            Place::After("-bnB", 2),
+            Place::After("-cbB", 3),
+            Place::After("-bcB", 3),
+            Place::After("-Bbn", 2),
+            Place::After("-nBb", 2),
+        ],
+    ),
+    ("mosquitto_passwd ", &[Place::After("-b", 3)]),
+    ("mosquitto_", &[Place::Next("-P")]),
+    ("net user ", &[Place::After("user", 2)]),
+    ("net use ", &[Place::After("use", 2), Place::After("use", 3)]),
+    ("wpa_passphrase ", &[Place::After("wpa_passphrase", 2)]),
+    ("rabbitmqctl ", &[Place::After("add_user", 2), Place::After("change_password", 2), Place::After("authenticate_user", 2)]),
+    ("chpasswd", &[Place::UserAfter("<<<", 1)]),
+    ("passwd ", &[Place::After("<<<", 1)]),
+    ("sudo ", &[Place::After("<<<", 1)]),
+    ("useradd ", &[Place::Next("-p")]),
+    ("usermod ", &[Place::Next("-p")]),
+    ("curl ", &[Place::User("-u", ":"), Place::User("--user", ":"), Place::User("-U", ":"), Place::User("--proxy-user", ":")]),
+    ("http ", &[Place::User("-a", ":"), Place::User("--auth", ":")]),
+    ("https ", &[Place::User("-a", ":"), Place::User("--auth", ":")]),
+    ("xhs ", &[Place::User("-a", ":"), Place::User("--auth", ":")]),
+    ("ab ", &[Place::User("-A", ":"), Place::User("-P", ":")]),
+    ("siege ", &[Place::User("-a", ":")]),
+    ("lftp ", &[Place::User("-u", ","), Place::User("--user", ",")]),
+    ("ncftp", &[Place::Next("-p")]),
+    ("snmp", &[Place::Next("-A"), Place::Next("-X")]),
+    ("ipmitool ", &[Place::Next("-P")]),
+    ("plink ", &[Place::Next("-pw")]),
+    ("pscp ", &[Place::Next("-pw")]),
+    ("putty ", &[Place::Next("-pw")]),
+    ("kinit ", &[Place::After("<<<", 1)]),
+    ("vault login ", &[Place::After("login", 1)]),
+    ("cargo login ", &[Place::After("login", 1)]),
+    ("twine upload", &[Place::Next("-p")]),
+    ("vsce publish", &[Place::Next("-p")]),
+    ("ovsx publish", &[Place::Next("-p")]),
+    ("dotnet nuget push", &[Place::Next("-k")]),
+    ("nuget push", &[Place::After("push", 2)]),
+    ("conan user", &[Place::Next("-p")]),
+    ("conan remote login", &[Place::Next("-p")]),
+    ("gh secret set", &[Place::Next("-b")]),
+    ("doctl auth init", &[Place::Next("-t")]),
+    ("mc alias set", &[Place::After("set", 4)]),
+    ("poetry config ", &[Place::After("config", 2), Place::After("config", 3)]),
+    ("composer config ", &[Place::After("config", 3)]),
+    ("nmcli ", &[Place::After("password", 1)]),
+    ("influx ", &[Place::Next("-p"), Place::Next("-t"), Place::Next("-password")]),
+    ("svn ", &[Place::Next("--password")]),
+    ("jf config ", &[Place::Next("--password")]),
+    ("asadmin ", &[Place::Next("-w")]),
+    ("ansible-vault ", &[Place::After("encrypt_string", 1)]),
+    ("ssh-keygen ", &[Place::Next("-N"), Place::Next("-P")]),
+    ("expect ", &[Place::After("send", 1)]),
+];
+
+/// Commands whose words are piped into another one that reads a password.
+const ECHOES: &[&str] = &["echo ", "printf ", "echo -n ", "write-output "];
+/// What they are piped into.
+const READERS: &[&str] = &[
+    "sudo -S",
+    "sudo --stdin",
+    "sudo -k -S",
+    "-password-stdin",
+    "--password-stdin",
+    "passwd",
+    "--with-token",
+    "cryptsetup",
+    "su -",
+    "su ",
+    "--stdin",
+    "kinit",
+    "gpg ",
+    "base64",
+    "--passphrase-fd",
+    "docker secret create",
+    "kubeseal",
+    "vault ",
+    "gh auth",
+    "wrangler secret",
+    "--data-file=-",
+    "podman secret create",
+    "login -p",
+];
+
+/// The words that start each command, and each echo.
+pub fn keywords() -> impl Iterator<Item = (&'static str, usize)> {
+    let commands = COMMANDS.iter().map(|(name, _)| *name);
+    commands.chain(ECHOES[..2].iter().copied()).enumerate().map(|(at, name)| (name, at))
+}
+
+/// A word of a command: all of it, and its start behind a quote.
+#[derive(Clone, Debug)]
+struct Word {
+    range: Range<usize>,
+}
+
+/// The command that was read last. Each kind of command in it is looked at once, so that many of them take no longer than one.
+#[derive(Debug, Default)]
+pub struct CommandLine {
+    words: Vec<Word>,
+    range: Range<usize>,
+    /// Kinds of commands that were looked for in it.
+    seen: Vec<usize>,
+}
+
+impl CommandLine {
+    /// The secrets of the command with an index whose name is at a range.
+    pub fn find(&mut self, text: ScannedText<'_>, index: usize, name: &Range<usize>) -> Vec<(&'static str, Range<usize>)> {
+        let before = name.start.checked_sub(1).map_or(b' ', |at| text.byte(at));
+        let is_escape = matches!(before, b'n' | b't') && name.start > 1 && text.byte(name.start - 2) == b'\\';
+        if (before.is_ascii_alphanumeric() && !is_escape) || matches!(before, b'_' | b'-' | b'.') {
+            return Vec::new();
+        }
+        if !self.range.contains(&name.start) {
+            let (words, end) = words(text, name.start);
+            *self = Self { words, range: name.start..end.max(name.end), seen: Vec::new() };
+        } else if self.seen.contains(&index) {
+            return Vec::new();
+        }
+        self.seen.push(index);
+        let first = self.words.partition_point(|word| word.range.end <= name.start);
+        let words = &self.words[first..];
+        let secrets = match COMMANDS.get(index) {
+            Some((_, places)) => placed(text, words, places),
+            None => echoed(text, words, self.range.end).into_iter().collect(),
+        };
+        let rule = if text.text[name.clone()].starts_with("curl") { CURL_RULE } else { COMMAND_RULE };
+        secrets.into_iter().map(|range| (rule, range)).collect()
+    }
+}
+
+fn placed(text: ScannedText<'_>, words: &[Word], places: &[Place]) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    for at in 0..words.len() {
+        let said = &text.text[words[at].range.clone()];
+        for place in places {
+            let secret = match *place {
+                Place::Glued(flag) => {
+                    let rest = said.strip_prefix(flag).filter(|rest| !rest.is_empty());
+                    rest.map(|rest| unquoted(text, &(words[at].range.end - rest.len()..words[at].range.end)))
+                }
+                Place::Next(flag) => behind(text, words, at, flag).map(|value| unquoted(text, &value)),
+                Place::User(flag, signs) => {
+                    let glued = || {
+                        said.strip_prefix(flag)
+                            .filter(|_| flag.len() == 2)
+                            .map(|rest| words[at].range.end - rest.len()..words[at].range.end)
+                    };
+                    behind(text, words, at, flag).or_else(glued).and_then(|value| password_of(text, &value, signs.as_bytes()))
+                }
+                Place::After(word, count) if said.eq_ignore_ascii_case(word) => {
+                    argument(text, words, at, count).map(|value| unquoted(text, &value))
+                }
+                Place::UserAfter(word, count) if said == word => {
+                    argument(text, words, at, count).and_then(|value| password_of(text, &value, b":"))
+                }
+                Place::After(..) | Place::UserAfter(..) => None,
+            };
+            found.extend(secret.filter(|range| is_secret(&text.text[range.clone()])));
+        }
+    }
+    found
+}
+
+/// The value of a flag, behind its `=` or in the next word.
+fn behind(text: ScannedText<'_>, words: &[Word], at: usize, flag: &str) -> Option<Range<usize>> {
+    let word = &words[at].range;
+    let rest = text.text[word.clone()].strip_prefix(flag)?;
+    if let Some(value) = rest.strip_prefix('=') {
+        return Some(word.end - value.len()..word.end);
+    }
+    let next = words.get(at + 1).filter(|next| rest.is_empty() && !text.text[next.range.clone()].starts_with('-'))?;
+    // An argument of its own, in a list of them: what is there is JSON's.
+    (!text.is_string_quote(next.range.start)).then(|| next.range.clone())
+}
+
+/// The word with a number behind another one, not counting flags.
+fn argument(text: ScannedText<'_>, words: &[Word], at: usize, count: usize) -> Option<Range<usize>> {
+    let is_flag = |said: &str| said.starts_with(['-', '>']) || (said.starts_with('/') && !said[1..].contains('/'));
+    let is_value = |word: &&Word| !is_flag(&text.text[word.range.clone()]);
+    let word = words[at + 1..].iter().filter(is_value).nth(count - 1)?;
+    (!text.is_string_quote(word.range.start)).then(|| word.range.clone())
+}
+
+/// The password behind a user's name and one of the signs.
+fn password_of(text: ScannedText<'_>, value: &Range<usize>, signs: &[u8]) -> Option<Range<usize>> {
+    let is_quoted = text.text[value.clone()].starts_with(['"', '\'', '\\']);
+    let value = if is_quoted { unquoted(text, value) } else { value.clone() };
+    let sign = text.text[value.clone()].bytes().position(|byte| signs.contains(&byte))?;
+    let secret = value.start + sign + 1..value.end;
+    Some(if is_quoted { secret } else { unquoted(text, &secret) })
+}
+
+/// A word without its quotes, which may be those of a nested text.
+fn unquoted(text: ScannedText<'_>, word: &Range<usize>) -> Range<usize> {
+    let slashes = text.backslashes(word.start);
+    let quote = text.byte(word.start + slashes);
+    let is_quoted = matches!(quote, b'"' | b'\'' | b'`') && (slashes == 0 || slashes % 2 == 1);
+    if is_quoted {
+        let value = text.value(word.start, b"").range;
+        return value.start.min(word.end)..value.end.min(word.end);
+    }
+    let said = &text.text[word.clone()];
+    let quote = said.find(['"', '\'', '`']).map_or(said.len(), |quote| said[..quote].trim_end_matches('\\').len());
+    word.start..word.start + quote
+}
+
+/// The last word of an echo, if its pipe goes to a reader of passwords.
+fn echoed(text: ScannedText<'_>, words: &[Word], end: usize) -> Option<Range<usize>> {
+    if text.byte(end) != b'|' {
+        return None;
+    }
+    let reader = &text.text[end + 1..text.boundary(end + MAX_PIPE_BYTES)];
+    let reader = reader.split(['\n', ';']).next().unwrap_or_default().trim_start();
+    let found = READERS.iter().find(|known| reader.contains(**known))?;
+    let word = words.get(1..)?.iter().rfind(|word| !text.text[word.range.clone()].starts_with('-'))?;
+    let mut range = unquoted(text, &word.range);
+    if reader.contains("chpasswd") {
+        range.start += text.text[range.clone()].find(':')? + 1;
+    }
+    let said = &text.text[range.clone()];
+    let is_plain = !matches!(*found, "base64" | "gpg " | "vault " | "--stdin" | "su " | "su -");
+    let said = said.split(r"\n").next().unwrap_or_default();
+    (is_secret(said) && (strength::is_strong(said) || (is_plain && !said.contains(' ')))).then_some(range)
+}
+
+fn is_secret(said: &str) -> bool {
+    const SHORTEST: usize = 4;
+    let is_number = said.bytes().all(|byte| byte.is_ascii_digit() || byte == b':');
+    let is_of_code = said.contains(|c: char| "<>{}\n\\".contains(c)) || said.starts_with(['-', '$', '@', '*', '(', '/']);
+    said.len() >= SHORTEST && !is_number && !is_of_code && !value::is_placeholder(said) && !said.contains("://")
+}
+
+/// The words of the command that starts there, and where it ends.
+fn words(text: ScannedText<'_>, start: usize) -> (Vec<Word>, usize) {
+    let mut words = Vec::new();
+    let limit = text.text.len().min(start + MAX_COMMAND_BYTES);
+    let mut at = start;
+    let mut word = None;
+    while at < limit && words.len() < MAX_WORDS {
+        let byte = text.byte(at);
+        let is_here_text = text.text.as_bytes()[at..].starts_with(b"<<<");
+        let next = match byte {
+            b'\\' if text.byte(at + 1) == b'\n' => {
+                words.extend(word.take().map(|start| Word { range: start..at }));
+                at + 2
+            }
+            b' ' | b'\t' => {
+                words.extend(word.take().map(|start| Word { range: start..at }));
+                at + 1
+            }
+            b'<' if is_here_text => {
+                words.extend(word.take().map(|start| Word { range: start..at }));
+                words.push(Word { range: at..at + 3 });
+                at + 3
+            }
+            b'\n' | b'\r' | b';' | b'|' | b')' | b'`' => break,
+            b'&' if matches!(text.byte(at + 1), b'&' | b' ' | b'\n' | 0) => break,
+            b'"' if text.is_string_quote(at) => break,
+            b'"' | b'\'' | b'\\' => {
+                word = word.or(Some(at));
+                let slashes = text.backslashes(at);
+                let quote = text.byte(at + slashes);
+                match quote {
+                    b'"' | b'\'' if slashes == 0 || slashes % 2 == 1 => {
+                        let end = text.value(at, b"").range.end;
+                        let closing = text.backslashes(end);
+                        if text.byte(end + closing) == quote { end + closing + 1 } else { end.max(at + slashes + 1) }
+                    }
+                    b'n' | b'r' if slashes == 1 => break,
+                    _ => at + slashes.max(1) + usize::from(quote.is_ascii() && slashes % 2 == 1 && quote != b'\n'),
+                }
+            }
+            _ => {
+                word = word.or(Some(at));
+                at + 1
+            }
+        };
+        at = next;
+    }
+    let at = text.boundary(at);
+    words.extend(word.filter(|start| *start < at).map(|start| Word { range: start..at }));
+    (words, at)
+}
