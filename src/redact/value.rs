@@ -322,7 +322,7 @@ const FILL_IN_AFFIXES: (&[&str], &[&str]) = (
         "your", "<", "[", "(", "insert", "replace", "enter", "put_", "my_", "my-", "some_", "some-", "xxx", "...", "…", "***",
         "•", "todo",
     ],
-    &["here", "example", "_name", "-name", "..."],
+    &["here", "example", "_name", "-name", "-stub", "-dummy", "-fake", "-placeholder", "..."],
 );
 
 /// `true` for a placeholder that is no secret: a variable, an example, a blank to be filled in.

@@ -10,7 +10,6 @@ mod vfs;
 pub use log::{DatabaseLog, log_path};
 pub use vfs::register_as_default;
 
-use std::ffi::CStr;
 use std::io::Read as _;
 use std::path::Path;
 use std::time::Duration;
@@ -116,8 +115,11 @@ pub fn open_file(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> 
     }
 }
 
-/// SQLite would read a pipe or a device in place of one of its files for ever.
-fn refuse_pipes(database: &Path) -> rusqlite::Result<()> {
+/// Refuses a pipe or a device in place of a database or of a file beside it: SQLite would read it for ever.
+///
+/// # Errors
+/// If there is one.
+pub fn refuse_pipes(database: &Path) -> rusqlite::Result<()> {
     for suffix in ["", "-wal", "-shm", "-journal"] {
         let mut path = database.as_os_str().to_owned();
         path.push(suffix);
@@ -165,9 +167,13 @@ fn wait(tries: i32, at_most: Duration) -> bool {
     goes_on
 }
 
-/// Name of the system's own VFS, which verifies no checksums.
-pub fn system_vfs() -> &'static CStr {
-    vfs::system_name()
+/// Opens one of our database files whatever the checksums of its pages say.
+///
+/// # Errors
+/// If it cannot be opened.
+pub fn open_unverified(path: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
+    refuse_pipes(path)?;
+    Connection::open_with_flags_and_vfs(path, flags, vfs::system_name())
 }
 
 /// `true` if an error says that a database is not what was written: a page has another checksum, or makes no sense.

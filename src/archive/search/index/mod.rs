@@ -294,6 +294,7 @@ impl SearchIndex {
         if !archive.exists() {
             return Err(rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_CANTOPEN), None));
         }
+        sqlite::refuse_pipes(&archive)?;
         self.db.execute("ATTACH DATABASE ?1 AS archive", [archive.to_string_lossy()]).map(drop)
     }
 

@@ -155,8 +155,7 @@ impl SqliteStore {
     pub fn open_unverified(folder: &Path) -> Result<Self, StoreError> {
         let path = folder.join(Self::FILE);
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let db =
-            Connection::open_with_flags_and_vfs(&path, flags, sqlite::system_vfs()).map_err(|cause| explain(&path, cause))?;
+        let db = sqlite::open_unverified(&path, flags).map_err(|cause| explain(&path, cause))?;
         Ok(Self { db, path, unpacked: None, unpacker: Unpacker::default(), _presence: None })
     }
 
