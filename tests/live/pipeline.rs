@@ -93,7 +93,9 @@ impl Responder for Mailer {
 /// How many tools have answered since a prompt.
 fn results_since(request: &ApiRequest, prompt: &str) -> usize {
     let messages = request.messages();
-    let at = messages.iter().rposition(|message| message.to_string().contains(&json!(prompt).to_string()[1..20])).unwrap_or(0);
+    // As JSON has it, without its quotes.
+    let begin: String = json!(prompt).to_string().chars().skip(1).take(19).collect();
+    let at = messages.iter().rposition(|message| message.to_string().contains(&begin)).unwrap_or(0);
     let blocks = messages[at..].iter().flat_map(|message| message["content"].as_array().into_iter().flatten());
     blocks.filter(|block| block["type"] == "tool_result").count()
 }
