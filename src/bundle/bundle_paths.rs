@@ -160,9 +160,7 @@ impl Bundles {
         let path = self.folder.join(name(session, at, state.as_deref()));
         let mut options = files::private();
         options.read(true).append(true).create(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, rustix::fs::OFlags::NOFOLLOW.bits().cast_signed());
-        match options.open(&path) {
+        match files::open_no_link(&path, &mut options) {
             Ok(file) => Ok((path, file)),
             Err(cause) => Err(BundlePathError::Io { step: "open", path, cause }),
         }

@@ -38,7 +38,25 @@ pub fn open(path: impl AsRef<Path>) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);
     without_waiting(&mut options);
-    let file = options.open(path.as_ref())?;
+    checked(options.open(path.as_ref())?)
+}
+
+/// Opens a file in a folder that somebody else may write to, as the options say. Links are not followed; pipes and devices are refused as
+/// by [`open`].
+///
+/// # Errors
+/// If it cannot be opened, or is a link, or neither a file nor a folder.
+pub fn open_no_link(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    #[cfg(unix)]
+    {
+        use rustix::fs::OFlags;
+        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+        std::os::unix::fs::OpenOptionsExt::custom_flags(options, flags.bits().cast_signed());
+    }
+    checked(options.open(path)?)
+}
+
+fn checked(file: File) -> io::Result<File> {
     let kind = file.metadata()?.file_type();
     // A folder gives the system's own error when it is read.
     if kind.is_file() || kind.is_dir() { Ok(file) } else { Err(not_a_file()) }

@@ -161,6 +161,7 @@ fn pipes_in_place_of_files() {
     work();
     let mut files = vec![project.join(".git/HEAD"), project.join(".git/index"), project.join(".git")];
     files.extend(files_below(&sandbox.data()));
+    files.extend(files_below(&project.join(".ctxbridge")));
     files.extend(["archive.db-wal", "told-once", "logs/told"].map(|name| sandbox.data().join(name)));
     files.push(sandbox.path("home/.config/ctxbridge/config.toml"));
     files.push(talk.path.clone());

@@ -63,9 +63,7 @@ impl Folder {
     /// Opens a file in the folder, without following links.
     pub fn open(&self, name: &str, options: &mut OpenOptions) -> Result<File, StoreError> {
         let path = self.file(name);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::custom_flags(options, rustix::fs::OFlags::NOFOLLOW.bits().cast_signed());
-        options.open(&path).map_err(|cause| explain(&path, cause))
+        files::open_no_link(&path, options).map_err(|cause| explain(&path, cause))
     }
 
     /// Like [`open`](Self::open), but returns `None` for a missing file.
