@@ -46,10 +46,9 @@ fn fifty_hooks_on_one_session() {
         sandbox.assert_archived(&talk);
         assert_eq!(sandbox.json(&["archive", "show", &talk.id])["turns"].as_array().unwrap().len() as u64, turns);
     }
-    // Some may have given up, since users wait for them, but none for another reason.
+    // Some may have given up, since no hook waits for long, but none for another reason.
     for line in sandbox.log() {
-        let error = line["error"].as_str().unwrap();
-        assert!(line["event"] == "UserPromptSubmit" && error.contains("is being written by another process"), "{line}");
+        assert!(line["error"].as_str().unwrap().contains("is being written by another process"), "{line}");
     }
     assert_eq!(sandbox.aside(), [] as [std::path::PathBuf; 0]);
 }
