@@ -70,9 +70,6 @@ fn named_inside(path: &Path) -> Option<String> {
 
 /// The first bytes of a file.
 fn peek(path: &Path) -> Option<Vec<u8>> {
-    if !fs::metadata(path).ok()?.is_file() {
-        return None;
-    }
     let mut bytes = Vec::new();
     files::open(path).ok()?.take(PEEKED_BYTES).read_to_end(&mut bytes).ok()?;
     Some(bytes)

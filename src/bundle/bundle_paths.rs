@@ -71,8 +71,8 @@ impl Bundles {
     /// Names the bundles of a project. They need not exist. Those of a linked work tree are the main one's; where that has none, what a
     /// branch has brought is read and not written.
     pub fn of(project: &Project) -> Self {
-        let (own, Some(main)) = (Self::at(project), project.main_tree()) else { return Self::at(project) };
-        let main = Self::at(&main);
+        let own = Self::at(project);
+        let Some(main) = project.main_tree().as_ref().map(Self::at) else { return own };
         let is_of_branch = matches!((main.exist(), own.exist()), (Ok(false), Ok(true)));
         if is_of_branch { Self { is_read_only: true, ..own } } else { main }
     }

@@ -9,7 +9,7 @@ const FILE: &str = "told-once";
 /// Maximum bytes of the file: thousands of things.
 const MAX_TOLD_BYTES: u64 = 1 << 20;
 
-/// What was told.
+/// The digests of what was told.
 #[derive(Debug)]
 pub(super) struct Told(PathBuf);
 

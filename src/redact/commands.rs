@@ -161,7 +161,7 @@ const COMMANDS: &[Command] = &[
 
 /// Commands whose words are piped into another one that reads a password.
 const ECHOES: &[&str] = &["echo ", "printf ", "echo -n ", "write-output "];
-/// What they are piped into.
+/// The commands that they are piped into.
 const READERS: &[&str] = &[
     "sudo -S",
     "sudo --stdin",

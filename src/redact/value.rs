@@ -27,7 +27,7 @@ impl LastValue {
     }
 }
 
-/// What was measured last in a text: a value without quotes, by its terminators, and a word of a sentence.
+/// The latest measurements of a text: a value without quotes, by its terminators, and a word of a sentence.
 pub type LastValues = (LastValue, LastValue);
 
 /// A value in a text.

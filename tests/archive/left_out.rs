@@ -7,19 +7,7 @@ use ctxbridge_testkit::sandbox::{Sandbox, Talk, run};
 use serde_json::json;
 
 use super::lines::Lines;
-
-/// All hooks with their inputs.
-const EVENTS: [&str; 9] = [
-    "session-start",
-    "user-prompt-submit",
-    "pre-tool-use",
-    "post-tool-use",
-    "pre-compact",
-    "post-compact",
-    "stop",
-    "subagent-stop",
-    "session-end",
-];
+use super::stdin::EVENTS;
 
 const PROMPT: &str = "Why does the parser hang on nested comments?";
 

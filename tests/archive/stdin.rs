@@ -5,7 +5,8 @@ use serde_json::json;
 
 use super::lines::Lines;
 
-const EVENTS: [&str; 9] = [
+/// All hooks.
+pub(super) const EVENTS: [&str; 9] = [
     "session-start",
     "user-prompt-submit",
     "pre-tool-use",

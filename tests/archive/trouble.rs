@@ -27,7 +27,7 @@ fn input_of(talk: &Talk, event: &str) -> Vec<u8> {
     talk.input_with(more).to_string().into_bytes()
 }
 
-/// What a full disk is here: no file may grow beyond some blocks. The signal that comes with that is none of a user's concern.
+/// A full disk, as it is made here: no file may grow beyond some blocks. The signal that comes with that is none of a user's concern.
 fn full_beyond(blocks: usize) -> String {
     format!("ulimit -f {blocks}")
 }

@@ -162,11 +162,11 @@ fn best_by_one(
 ) -> Vec<(i64, u32)> {
     let candidates: Vec<Candidate> = candidates.iter().map(without_other).collect();
     let is_good = |ranked: &&Ranked| {
-        let Candidate { words, cosine, .. } = &candidates[ranked.candidate?];
-        words.map(|words| words >= MIN_FIRST_WORDS).or(cosine.map(|_| true))
+        let candidate = ranked.candidate.map(|number| &candidates[number]);
+        candidate.is_some_and(|one| one.words.map_or(one.cosine.is_some(), |words| words >= MIN_FIRST_WORDS))
     };
     let ranked = rank_once(&candidates, stages, around);
-    ranked.iter().take(FIRST_BY_ONE).filter(|one| is_good(one).unwrap_or_default()).map(|ranked| ranked.at).collect()
+    ranked.iter().take(FIRST_BY_ONE).filter(is_good).map(|ranked| ranked.at).collect()
 }
 
 /// Moves these turns to the end of the first page, in their order, unless they are on it.

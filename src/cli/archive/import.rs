@@ -216,7 +216,7 @@ fn names(sources: &[PathBuf]) -> String {
     sources.iter().map(name).collect::<Vec<_>>().join(", ")
 }
 
-/// Whether transcripts are left out, by the folders that their sessions were started in.
+/// Answers if transcripts are left out, by the folders that their sessions were started in.
 #[derive(Default)]
 struct FolderScopes(HashMap<PathBuf, bool>);
 
