@@ -1,6 +1,4 @@
-//! Holds for any text, also for one that somebody wrote to do harm: redaction ends soon, is done once, and leaves JSON what it is.
-
-use std::time::Instant;
+//! Holds for any text, also for one that somebody wrote to do harm: redaction is done once, and leaves JSON what it is.
 
 use ctxbridge_redact::Redactor;
 use proptest::prelude::*;
@@ -93,66 +91,5 @@ proptest! {
         let mut expected = line;
         Redactor::standard().redact_json(&mut expected);
         prop_assert_eq!(serde_json::from_slice::<Value>(&redacted).unwrap(), expected);
-    }
-}
-
-/// Four times the text may take some four times as long, and not sixteen times. A machine that does other things may look so once.
-#[test]
-fn time_grows_as_the_text_does() {
-    const SHORT: usize = 48 << 10;
-    const TIMES: usize = 4;
-    const MAX_RATIO: f64 = 9.0;
-    const TRIES: usize = 6;
-    let pieces = [
-        "password=",
-        "password:{",
-        "password='",
-        "password=$(",
-        "password=a&b",
-        "password is ",
-        "密码",
-        "密码：",
-        "[redacted:x] password=hunter2x ",
-        "[redacted:",
-        "-----END \n",
-        "-----END PRIVATE KEY-----\n",
-        "-----BEGIN PRIVATE KEY-----\n",
-        "mysql -p",
-        "curl ",
-        "curl -u ",
-        "echo a | ",
-        "http curl zip sudo 7z ",
-        "Authorization: ",
-        "eyJa-",
-        "eyJaaaaaaaa.",
-        "sk-",
-        "\u{1b}[",
-        "\\u0067",
-        "a\" + \"b",
-        "connect(\"a\", ",
-        "auth=(",
-        "insert into a (password) values (",
-        "LS0tLS1CRUdJTi",
-        "aGVsbG8gd29ybGQg",
-        "kind: secret\n",
-        "kind: secret\ndata:\n  a: b\n",
-        "Private-Lines: 1\n",
-        "password: >\n  ",
-        "| password | ",
-        "password&quot;:&quot;",
-        "pwd=a;uid=",
-        "\\\\",
-        "{\"password\":{",
-        "machine a login b ",
-    ];
-    for piece in pieces {
-        let took = |bytes: usize| {
-            let text = piece.repeat(bytes / piece.len());
-            let start = Instant::now();
-            redact(&text);
-            start.elapsed().as_secs_f64()
-        };
-        let is_linear = (0..TRIES).any(|_| took(SHORT * TIMES) < MAX_RATIO * took(SHORT).max(f64::EPSILON));
-        assert!(is_linear, "{piece:?}");
     }
 }
