@@ -8,6 +8,7 @@ serialized: the bytes of an incomplete line are not kept, but read again from [`
 
 use serde::{Deserialize, Serialize};
 
+use super::blank::without_private;
 use super::branches::{Branches, History, Move, NoHistory, PathChange, PathStep};
 use super::content;
 use super::lines::{LineCondition, read_line};
@@ -100,7 +101,7 @@ impl SessionTitle {
     /// Creates a title from the start of a text that has words.
     fn new(rank: TitleRank, text: &str) -> Option<Self> {
         let mut title = String::new();
-        for word in text.split_whitespace().take(MAX_TITLE_CHARS) {
+        for word in without_private(text).split_whitespace().take(MAX_TITLE_CHARS) {
             title.push_str(if title.is_empty() { "" } else { " " });
             title.extend(word.chars().take(MAX_TITLE_CHARS));
         }

@@ -5,6 +5,7 @@ Claude Code's transcripts: JSON lines of which new kinds come with every release
 stops at one that is damaged. Nothing here opens a file.
 */
 
+pub mod blank;
 mod branches;
 mod content;
 mod input;
