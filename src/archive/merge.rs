@@ -1,29 +1,25 @@
 /*!
 Merges an archive in JSON Lines, written while there could be no database, back into the database.
 
-Transcripts go through the ordinary reader, generation by generation. So a merge can be interrupted anywhere and run again without
-duplicates: bytes that the database has by now, because a hook archived the transcript again from its start, are left out
-([`generation_match`]). Then come the records of hooks and of the user. While nobody writes to the folder, the use counts of entries
+Sessions are copied ([`copy`](super::copy)), and so a merge can be interrupted anywhere and run again without duplicates, even of
+bytes that the database has by now because a hook archived the transcript again from its start. Then come the records of hooks and of the user. While nobody writes to the folder, the use counts of entries
 are added. At last the folder is moved aside, if nobody has added to it; otherwise there is another round.
 */
 
 use std::fs::{File, TryLockError};
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::annotations::{PinPolicy, SessionAnnotations};
-use super::generation_match;
-use super::ingest::{AfterPass, ingest, ingest_from};
+use super::annotations::SessionAnnotations;
+use super::copy::{CopyReport, SessionCopy};
+use super::ingest::AfterPass;
 use super::maintenance::CONFIDENCE_TOLERANCE;
 use super::open::{Location, has_no_database};
-use super::reader::{Comparison, ReadError};
-use super::spooled::SpooledBytes;
 use super::store::jsonl::JsonlStore;
 use super::store::sqlite::{LockPolicy, SqliteStore};
-use super::store::{FolderStore, ImportedUsage, Session, StoreError, StoredTranscript, Transcript};
+use super::store::{FolderStore, ImportedUsage, StoreError};
 use super::{INITIAL_CONFIDENCE, recovery};
-use crate::store::{MaintenanceStore, SessionReader, TranscriptAppender, UsageWriter};
+use crate::store::{MaintenanceStore, SessionReader, UsageWriter};
 use ctxbridge_common::files;
 
 /// Lock file in the data folder: held by the merging process.
@@ -63,7 +59,7 @@ pub fn merge(
 ) -> Result<Option<MergeReport>, StoreError> {
     let Some(folder) = location.folder_to_merge() else { return Ok(None) };
     let mut to = match recovery::open_or_recover(location.data(), LockPolicy::Background) {
-        Ok((to, _)) => to,
+        Ok((to, _)) => to.keeping_private(location.keeps_private()),
         Err(error) if has_no_database(&error) => return Ok(None),
         Err(error) => return Err(error),
     };
@@ -108,106 +104,18 @@ fn round(
         if deadline.is_some_and(|deadline| Instant::now() > deadline) {
             return Ok(None);
         }
-        match merge_session(from, to, session, merged, now_ms, after) {
+        let facts = SessionAnnotations::of(from, session, None, &mut Default::default())?;
+        let mut copy = SessionCopy { from, to, after, now_ms, report: CopyReport::default() };
+        let copied = copy.session(session, &facts);
+        merged.bytes += copy.report.bytes;
+        merged.turns += copy.report.turns;
+        match copied {
             // The others can be merged.
             Err(error) if error.is_session_local() => failed.push((session.session.clone(), error.to_string())),
             done => done?,
         }
     }
     Ok(Some(failed))
-}
-
-fn merge_session(
-    from: &mut JsonlStore,
-    to: &mut SqliteStore,
-    session: &Session,
-    merged: &mut MergeReport,
-    now_ms: i64,
-    after: AfterPass<'_>,
-) -> Result<(), StoreError> {
-    let facts = SessionAnnotations::of(from, session, None, &mut Default::default())?;
-    facts.record_compactions(to, &session.session)?;
-    let mut transcripts = from.transcripts(session.key)?;
-    // A turn's words include those of the side files that it points to.
-    transcripts.sort_by_key(|transcript| transcript.part.is_transcript());
-    for transcript in transcripts {
-        merge_transcript(from, to, (session, &transcript), merged, after)?;
-    }
-    if to.session(&session.session)?.is_none()
-        && let Some((reason, at_ms)) = session.end_reason.as_ref().zip(session.last_ms)
-    {
-        to.end_session(&session.session, reason, at_ms)?;
-    }
-    facts.apply_to(to, &session.session, now_ms, PinPolicy::Merge)
-}
-
-/// Merges all generations that the database does not have, in order. The database's last generation stays last if it is the newer
-/// one.
-fn merge_transcript(
-    from: &mut JsonlStore,
-    to: &mut SqliteStore,
-    (session, transcript): (&Session, &StoredTranscript),
-    merged: &mut MergeReport,
-    after: AfterPass<'_>,
-) -> Result<(), StoreError> {
-    let named = Transcript { path: transcript.path.clone(), session: session.session.clone(), part: transcript.part.clone() };
-    let known = known_transcript(to, &named)?;
-    let mut was_rewritten = false;
-    let mut is_behind = false;
-    for generation in 0..=transcript.generation {
-        let bytes = SpooledBytes::of_generation(from, transcript.key, generation)?;
-        let had_in = match &known {
-            Some(known) => {
-                let (mut file, length) = bytes.file();
-                generation_match::find_matching_generation(to, known.key, (0..=known.generation).rev(), (&mut *file, length))?
-            }
-            None => None,
-        };
-        is_behind = had_in.is_some() && had_in == known.as_ref().map(|known| known.generation);
-        if had_in.is_none() {
-            was_rewritten |= ingest_generation(to, &named, &bytes, merged, after)?;
-        }
-    }
-    let path = Path::new(&transcript.path);
-    if was_rewritten && path.is_file() {
-        // What else may be wrong with the file, the next hook sees.
-        match ingest(to, &named, path) {
-            Ok(pass) => after(to, &named, &pass)?,
-            Err(ReadError::Store(error)) => return Err(error),
-            Err(_) => {}
-        }
-    } else if was_rewritten
-        && is_behind
-        && let Some(known) = known
-    {
-        let bytes = SpooledBytes::of_generation(to, known.key, known.generation)?;
-        ingest_generation(to, &named, &bytes, merged, after)?;
-    }
-    Ok(())
-}
-
-/// Archives one generation of a transcript; returns `true` if it differs from the database's.
-fn ingest_generation(
-    to: &mut SqliteStore,
-    named: &Transcript,
-    bytes: &SpooledBytes,
-    merged: &mut MergeReport,
-    after: AfterPass<'_>,
-) -> Result<bool, StoreError> {
-    let passed = ingest_from(to, named, Comparison::Whole, &mut || bytes.source());
-    let pass = passed.map_err(|error| match error {
-        ReadError::Store(error) => error,
-        other => StoreError::Sink(io::Error::other(other.to_string())),
-    })?;
-    after(to, named, &pass)?;
-    merged.bytes += pass.bytes;
-    merged.turns += pass.turns;
-    Ok(pass.was_rewritten)
-}
-
-fn known_transcript(to: &mut SqliteStore, named: &Transcript) -> Result<Option<StoredTranscript>, StoreError> {
-    let Some(session) = to.session(&named.session)? else { return Ok(None) };
-    Ok(to.transcripts(session.key)?.into_iter().find(|transcript| transcript.path == named.path))
 }
 
 /// Adds the folder's records about entries: number and time of restores, and confidence.
