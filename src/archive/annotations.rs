@@ -87,6 +87,13 @@ impl SessionAnnotations {
         Ok(Self { end, compactions, kept, moved_to })
     }
 
+    /// Drops the summaries of compactions that are not to be kept; the compactions stay.
+    pub(crate) fn retain_summaries(&mut self, mut keeps: impl FnMut(&str) -> bool) {
+        for compaction in &mut self.compactions {
+            compaction.summary = compaction.summary.take().filter(|text| keeps(text));
+        }
+    }
+
     /// Hash that is equal for equal facts.
     pub fn hash(&self) -> String {
         digest::hex(&digest::sha256(&serde_json::to_vec(self).unwrap_or_default())[..8])

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use ctxbridge_common::digest;
+use ctxbridge_transcript::blank::blank_private_lines;
 use ctxbridge_transcript::{Turn, summary, text_of};
 
 /// Kind of memory of every turn.
@@ -75,13 +76,15 @@ pub struct EntryMetadata {
 impl Entry {
     /// Creates the entry of a turn from the bytes that it takes in its transcript.
     pub fn of(session: &str, agent: Option<&str>, turn: &Turn, bytes: &[u8]) -> Self {
+        let mut shown = bytes.to_vec();
+        blank_private_lines(&mut shown);
         let tags = ["transcript", "compaction", session].into_iter().chain(turn.tools.iter().map(String::as_str));
         Self {
             key: match agent {
                 None => key(session, turn.index, turn.started_ms),
                 Some(agent) => key(&format!("{session}/{agent}"), turn.index, turn.started_ms),
             },
-            content: text_of(bytes),
+            content: text_of(&shown),
             kind: TYPE.to_owned(),
             namespace: NAMESPACE.to_owned(),
             tags: tags.map(str::to_owned).collect(),

@@ -21,6 +21,7 @@ use super::transcript_paths;
 use crate::store::StoreReader;
 use ctxbridge_common::files;
 use ctxbridge_prune::{self as prune, Handle};
+use ctxbridge_transcript::blank::blank_private;
 use ctxbridge_transcript::replace_lone_surrogates;
 
 /// Maximum number of archived sessions to search; more than anybody has.
@@ -82,7 +83,9 @@ fn original(handle: &Handle, lines: &[FoundLine], path: &Path) -> Option<Origina
 
 /// Parses a line of a transcript.
 pub(super) fn parse(line: &[u8]) -> Option<Value> {
-    let line = String::from_utf8_lossy(line);
+    let mut line = line.to_vec();
+    blank_private(&mut line);
+    let line = String::from_utf8_lossy(&line);
     serde_json::from_slice(&replace_lone_surrogates(line.as_bytes())).ok()
 }
 

@@ -60,7 +60,8 @@ pub fn ingest_with(
 ) -> Result<IngestReport, ReadError> {
     // Its bytes are at hand, and whoever compares all of them has the time.
     let healed = if comparison == Comparison::Whole { store.heal_from_file(&transcript.path, path)? } else { 0 };
-    let (pass, batches) = pass(store, path, &mut |store| TranscriptReader::open(store, transcript, path, comparison), append)?;
+    let (pass, batches) =
+        pass(store, (transcript, path), &mut |store| TranscriptReader::open(store, transcript, path, comparison), append)?;
     if batches > 1 {
         store.checkpoint()?;
     }
@@ -78,18 +79,23 @@ pub fn ingest_from<'s>(
     source: &mut dyn FnMut() -> (Box<dyn TranscriptSource + 's>, u64),
 ) -> Result<IngestReport, ReadError> {
     let mut open = |store: &mut dyn Store| TranscriptReader::from_source(store, transcript, source(), comparison);
-    let (pass, _) = pass(store, Path::new(&transcript.path), &mut open, &mut |store, batch| store.append(batch))?;
+    let (pass, _) = pass(store, (transcript, Path::new(&transcript.path)), &mut open, &mut |store, batch| store.append(batch))?;
     Ok(pass)
 }
 
 /// Returns the result of the pass and its number of batches.
 fn pass(
     store: &mut dyn Store,
-    path: &Path,
+    (transcript, path): (&Transcript, &Path),
     open: OpenReader<'_, '_>,
     append: AppendBatch<'_>,
 ) -> Result<(IngestReport, usize), ReadError> {
     let mut pass = IngestReport::default();
+    let forgotten = store.blanks()?.tombstones;
+    let is_of_forgotten = |file: &str| forgotten.has_file(&transcript.session, file);
+    if forgotten.has_session(&transcript.session) || transcript.part.side_file().is_some_and(is_of_forgotten) {
+        return Ok((pass, 0));
+    }
     let mut last = None;
     let mut batches = 0;
     'again: for _ in 0..ATTEMPTS {

@@ -12,7 +12,7 @@ use super::recovery;
 use super::store::jsonl::JsonlStore;
 use super::store::sqlite::{LockPolicy, SqliteStore};
 use super::store::{Store, StoreError};
-use ctxbridge_config::{self as config, StoreKind};
+use ctxbridge_config::{self as config, PrivateText, StoreKind};
 
 /// Location of this machine's archive.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +20,7 @@ pub struct Location {
     data: PathBuf,
     folder: PathBuf,
     is_lines: bool,
+    keeps_private: bool,
 }
 
 /// An open archive, with notes for the user.
@@ -45,13 +46,14 @@ type StoreAdjustment = fn(SqliteStore) -> SqliteStore;
 impl Location {
     /// Location for a data folder, according to the settings.
     pub fn of(data: &Path, settings: &config::ArchiveSettings) -> Self {
+        let keeps_private = settings.private == PrivateText::Keep;
         let folder = settings.jsonl_folder.clone().unwrap_or_else(|| data.join(JsonlStore::FOLDER));
-        Self { data: data.to_owned(), folder, is_lines: settings.store == StoreKind::Jsonl }
+        Self { data: data.to_owned(), folder, is_lines: settings.store == StoreKind::Jsonl, keeps_private }
     }
 
     /// The database of a data folder.
     pub fn database(data: &Path) -> Self {
-        Self { data: data.to_owned(), folder: data.join(JsonlStore::FOLDER), is_lines: false }
+        Self { data: data.to_owned(), folder: data.join(JsonlStore::FOLDER), is_lines: false, keeps_private: false }
     }
 
     /// The data folder.
@@ -62,6 +64,11 @@ impl Location {
     /// The folder of JSON Lines, which need not exist.
     pub fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// `true` if what the user marks as private is archived.
+    pub fn keeps_private(&self) -> bool {
+        self.keeps_private
     }
 
     /// Configured kind of store.
@@ -154,7 +161,11 @@ impl Location {
             return Ok(OpenedArchive { store: boxed(store), quarantined: aside, fallback_reason: None });
         }
         match recovery::open_or_recover(&self.data, policy) {
-            Ok((store, aside)) => Ok(OpenedArchive { store: boxed(manner(store)), quarantined: aside, fallback_reason: None }),
+            Ok((store, aside)) => Ok(OpenedArchive {
+                store: boxed(manner(store.keeping_private(self.keeps_private))),
+                quarantined: aside,
+                fallback_reason: None,
+            }),
             Err(error) if has_no_database(&error) && (begins || JsonlStore::is_in(&self.folder)) => {
                 let Ok((store, aside)) = self.open_lines(policy) else { return Err(error) };
                 Ok(OpenedArchive { store: boxed(store), quarantined: aside, fallback_reason: Some(self.told_of(&error)) })
@@ -164,7 +175,10 @@ impl Location {
     }
 
     fn open_lines(&self, policy: LockPolicy) -> Result<(JsonlStore, Option<PathBuf>), StoreError> {
-        let open = || JsonlStore::open(&self.folder, policy).map(|store| store.noting_repairs(&self.data));
+        let open = || {
+            let opened = JsonlStore::open(&self.folder, policy);
+            opened.map(|store| store.noting_repairs(&self.data).keeping_private(self.keeps_private))
+        };
         match open() {
             Err(error) if error.is_damage() => {
                 let aside = JsonlStore::move_damaged_aside(&self.folder)?;

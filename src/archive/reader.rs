@@ -8,6 +8,8 @@ the first difference stay. The old generation is kept and can be restored.
 
 The cursor also has the state of the [`Interpreter`] with the open turn, whose content goes through a digest that can be suspended.
 So no byte is read twice.
+
+What is not kept is blanked as it is read ([`forget`](crate::forget)), so that all comparisons are with what is archived.
 */
 
 use std::fs::File;
@@ -15,6 +17,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use super::forget::BlankedSource;
 use super::segment;
 use super::store::{Batch, Cursor, SharedPrefix, StoreError, Transcript};
 use crate::store::{CursorReader, StoreReader};
@@ -139,6 +142,15 @@ impl<'s> TranscriptReader<'s> {
         comparison: Comparison,
     ) -> Result<Self, ReadError> {
         let follows = stored.as_ref().map(|cursor| (cursor.generation, cursor.bytes));
+        let (source, length) = if transcript.part.is_transcript() {
+            let archived = follows.map_or(0, |(_, bytes)| bytes);
+            let blanked = BlankedSource::new(source, length, archived, (store.blanks()?, &transcript.session));
+            let blanked = blanked.map_err(|cause| ReadError::Io { path: path.to_owned(), cause })?;
+            let length = blanked.length();
+            (Box::new(blanked) as Box<dyn TranscriptSource + 's>, length)
+        } else {
+            (source, length)
+        };
         let mut reader = Self {
             source,
             path: path.to_owned(),

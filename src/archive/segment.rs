@@ -49,6 +49,16 @@ pub fn pack(start: u64, bytes: &[u8]) -> io::Result<Vec<Segment>> {
     pieces.collect()
 }
 
+/// Compresses the bytes of one segment, however many there are.
+///
+/// # Errors
+/// If zstd runs out of memory.
+pub(crate) fn compress(bytes: &[u8]) -> io::Result<Vec<u8>> {
+    let mut compressor = zstd::bulk::Compressor::new(LEVEL)?;
+    compressor.include_checksum(true)?;
+    compressor.compress(bytes)
+}
+
 /// Check of unpacked bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SegmentCheck {

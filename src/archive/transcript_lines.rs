@@ -2,6 +2,7 @@
 
 use super::store::{StoreError, StoredTranscript};
 use crate::store::SegmentReader;
+use ctxbridge_transcript::blank::blank_private_lines;
 
 /// Number of bytes to read at once.
 const LINE_CHUNK_BYTES: u64 = 4 << 20;
@@ -28,5 +29,6 @@ pub fn next_lines(
     if end < to {
         bytes.truncate(bytes.iter().rposition(|byte| *byte == b'\n').map_or(bytes.len(), |at| at + 1));
     }
+    blank_private_lines(&mut bytes);
     Ok(bytes)
 }

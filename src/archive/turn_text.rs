@@ -97,7 +97,5 @@ pub fn side_text(mut bytes: Vec<u8>, length: u64) -> String {
 }
 
 fn bytes(store: &mut dyn SegmentReader, turn: &StoredTurn) -> Result<Vec<u8>, StoreError> {
-    let mut bytes = Vec::new();
-    store.read_bytes(turn.transcript, turn.generation, (turn.turn.start, turn.turn.end), &mut bytes)?;
-    Ok(bytes)
+    store.read_shown(turn.transcript, turn.generation, (turn.turn.start, turn.turn.end))
 }

@@ -53,8 +53,7 @@ impl ArchivedMessages {
     /// Adds a turn. Their hook takes a user's message and the newest message of the model after it, from any line with one except
     /// tool results. If it sees only the end of a session, the prompt may be missing.
     fn turn(&mut self, store: &mut dyn SegmentReader, turn: &StoredTurn) -> Result<(), StoreError> {
-        let mut bytes = Vec::new();
-        store.read_bytes(turn.transcript, turn.generation, (turn.turn.start, turn.turn.end), &mut bytes)?;
+        let bytes = store.read_shown(turn.transcript, turn.generation, (turn.turn.start, turn.turn.end))?;
         let mut asked = String::new();
         records(&bytes, &mut |record| {
             let Some(content) = record.content() else { return };

@@ -72,7 +72,5 @@ pub(super) fn turns_of(store: &mut dyn TurnReader, transcript: &StoredTranscript
 
 /// Reads the bytes of a turn.
 pub(super) fn bytes_of(store: &mut dyn SegmentReader, turn: &StoredTurn) -> Result<Vec<u8>, StoreError> {
-    let mut bytes = Vec::new();
-    store.read_bytes(turn.transcript, turn.generation, (turn.turn.start, turn.turn.end), &mut bytes)?;
-    Ok(bytes)
+    store.read_shown(turn.transcript, turn.generation, (turn.turn.start, turn.turn.end))
 }

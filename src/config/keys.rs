@@ -111,6 +111,16 @@ pub const KEYS: &[Key] = &[
         get: |config| json!(config.archive.exclude),
     },
     Key {
+        name: "archive.private",
+        variable: "CTXBRIDGE_ARCHIVE_PRIVATE",
+        also: &[],
+        fallback_env: None,
+        project_may_set: false,
+        doc: "Text between <private> and </private> in prompts: omit it from the archive, or keep it there and never show it",
+        set: |config, raw| raw.choice().map(|private| config.archive.private = private),
+        get: |config| json!(config.archive.private.name()),
+    },
+    Key {
         name: "archive.store",
         variable: "CTXBRIDGE_ARCHIVE_STORE",
         also: &[],

@@ -12,6 +12,8 @@ use super::{Config, SettingSource};
 pub enum LeftOut {
     /// The user's `archive.exclude` names the folder, or one above it.
     Excluded,
+    /// The user had the session forgotten.
+    Forgotten,
     /// `archive.enabled` is off, by this source.
     Disabled(SettingSource),
 }

@@ -33,8 +33,8 @@ pub use pattern::{InvalidPattern, compile_pattern};
 pub use raw::escape_controls;
 pub use server::{PostgresSettings, SecretString, StoreKind, TlsSwitch, Visibility};
 pub use settings::{
-    ArchiveSettings, AutopilotSettings, BundleSettings, Gate, HookSettings, ModSettings, NotifyLevel, RecallSettings,
-    RedactSettings,
+    ArchiveSettings, AutopilotSettings, BundleSettings, Gate, HookSettings, ModSettings, NotifyLevel, PrivateText,
+    RecallSettings, RedactSettings,
 };
 
 /// The settings in force.

@@ -12,6 +12,8 @@ pub struct ArchiveSettings {
     pub enabled: bool,
     /// Globs of folders whose sessions are left out.
     pub exclude: Vec<String>,
+    /// What becomes of text that the user marked as private.
+    pub private: PrivateText,
     /// The store that commands read; hooks write to a local file in any case.
     pub store: StoreKind,
     /// The folder of the JSON lines, if it is not the default.
@@ -120,11 +122,33 @@ pub enum Gate {
     BlockAuto,
 }
 
+/// Treatment of text between `<private>` and `</private>`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PrivateText {
+    /// It is not archived.
+    #[default]
+    Omit,
+    /// It is archived, never shown or sent, and only a restored transcript has it.
+    Keep,
+}
+
+impl Choice for PrivateText {
+    const WORDS: &'static [(&'static str, Self)] = &[("omit", Self::Omit), ("keep", Self::Keep)];
+}
+
+impl PrivateText {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        self.word()
+    }
+}
+
 impl Default for ArchiveSettings {
     fn default() -> Self {
         Self {
             enabled: true,
             exclude: Vec::new(),
+            private: PrivateText::Omit,
             store: StoreKind::Sqlite,
             jsonl_folder: None,
             restore_budget: 4_000,

@@ -302,9 +302,7 @@ impl BlockPlaceholder {
 }
 
 fn bytes(store: &mut dyn SegmentReader, turn: &StoredTurn, range: (u64, u64)) -> Result<Vec<u8>, StoreError> {
-    let mut bytes = Vec::new();
-    store.read_bytes(turn.transcript, turn.generation, range, &mut bytes)?;
-    Ok(bytes)
+    store.read_shown(turn.transcript, turn.generation, range)
 }
 
 /// Reads the messages of each of these turns. The archive is read one turn at a time; lines are parsed in parallel.

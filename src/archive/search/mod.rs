@@ -42,6 +42,7 @@ use jiff::tz::TimeZone;
 
 pub use federated::{RemoteArchive, Visit};
 pub use filter::{Filter, TextKind};
+pub(crate) use index::FILE as INDEX_FILE;
 pub use index::SearchIndex;
 pub use index_embeddings::{EmbedReport, embed_missing, passage_texts_of};
 pub use merge::merge_results;

@@ -159,6 +159,21 @@ impl Searcher {
         })
     }
 
+    /// Brings the index up to date after entries were forgotten, and leaves nothing of them in its file.
+    ///
+    /// # Errors
+    /// If another process is writing it, or it cannot be read or written.
+    pub fn forget(&mut self, store: &mut dyn StoreReader) -> Result<(), SearchError> {
+        if !self.data.join(index::FILE).exists() {
+            return Ok(());
+        }
+        self.with_index(&mut |index, _, _| {
+            index.drop_gone()?;
+            refresh(store, index, usize::MAX, &mut |_| {})?;
+            index.scrub()
+        })
+    }
+
     /// Returns what [`Self::catch_up`] would do without a limit. Nothing is written.
     ///
     /// # Errors

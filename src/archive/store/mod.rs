@@ -36,6 +36,7 @@ pub use vectors::VectorStore;
 use std::io::Write;
 use std::path::Path;
 
+use super::forget::Blanks;
 use super::maintenance::{ArchiveStats, MaintenanceMode, MaintenancePlan, MaintenanceReport};
 use super::project::ProjectScope;
 use super::search::filter::Filter;
@@ -43,6 +44,7 @@ use super::tier::Tier;
 use crate::learn::{LearningBatch, LearningCursor, ToolStats};
 use ctxbridge_common::digest;
 use ctxbridge_config::StoreKind;
+use ctxbridge_transcript::blank::blank_private_lines;
 use ctxbridge_transcript::{CompactSummary, FirstContext, TurnSpan};
 
 /// The range of a whole transcript.
@@ -93,6 +95,11 @@ pub trait StoreReader:
 
     /// Location: a path, or the address of a server without the password.
     fn location(&self) -> String;
+
+    /// Returns what is not kept of transcripts that are archived here. A server gets what another archive has kept.
+    fn blanks(&mut self) -> Result<Blanks, StoreError> {
+        Ok(Blanks::none())
+    }
 
     /// Returns the totals of the archive.
     fn totals(&mut self) -> Result<ArchiveTotals, StoreError>;
@@ -185,6 +192,14 @@ pub trait SegmentReader {
     /// `range` in bytes.
     fn read_bytes(&mut self, transcript: i64, generation: u32, range: (u64, u64), sink: &mut dyn Write)
     -> Result<(), StoreError>;
+
+    /// Returns whole lines of a transcript, without what the user marked as private: for all who show or send them.
+    fn read_shown(&mut self, transcript: i64, generation: u32, range: (u64, u64)) -> Result<Vec<u8>, StoreError> {
+        let mut lines = Vec::new();
+        self.read_bytes(transcript, generation, range, &mut lines)?;
+        blank_private_lines(&mut lines);
+        Ok(lines)
+    }
 
     /// Returns a side file of the session that a transcript belongs to, by its path in the session's own folder.
     fn side_file(&mut self, transcript: i64, path: &str) -> Result<Option<StoredTranscript>, StoreError>;

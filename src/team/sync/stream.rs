@@ -12,6 +12,7 @@ use ctxbridge_archive::generation_match;
 use ctxbridge_archive::reader::{CHECKED_BYTES, TranscriptSource};
 use ctxbridge_archive::store::{EVERYTHING, SegmentReader, StoreError, StoredTranscript};
 use ctxbridge_redact::{RedactionCounts, Redactor};
+use ctxbridge_transcript::blank::blank_private;
 
 /// Bytes of one transcript that are held in memory; larger ones are spooled to an unnamed file.
 const MAX_MEMORY_BYTES: usize = 64 << 20;
@@ -145,7 +146,9 @@ struct LineRedactor<'c> {
 
 impl LineRedactor<'_> {
     fn line(&mut self, line: &[u8]) -> io::Result<()> {
-        let (cleaned, found) = self.redactor.redact_line(line);
+        let mut shown = line.to_vec();
+        blank_private(&mut shown);
+        let (cleaned, found) = self.redactor.redact_line(&shown);
         found.into_iter().for_each(|(rule, count)| *self.found.entry(rule).or_default() += count);
         self.bytes.write_all(&cleaned)?;
         self.at = OffsetMapping { local: self.at.local + line.len() as u64, sent: self.at.sent + cleaned.len() as u64 };

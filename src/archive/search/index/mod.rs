@@ -559,6 +559,29 @@ impl SearchIndex {
     }
 }
 
+impl SearchIndex {
+    /// Overwrites what is left of dropped entries: in the word lists, in free pages, in the log. The file of the nearest vectors goes;
+    /// it is made anew.
+    ///
+    /// # Errors
+    /// As [`Self::detach`].
+    pub fn scrub(&mut self) -> Result<(), SearchError> {
+        self.nearest = None;
+        fs::remove_file(self.path.with_file_name(vectors::ANN_FILE)).ok();
+        let work = || {
+            for WordTable { name, .. } in TABLES {
+                self.db.execute(&format!("INSERT INTO {name} ({name}) VALUES ('optimize')"), [])?;
+            }
+            self.db.execute_batch("VACUUM main")?;
+            self.db.query_row("PRAGMA main.wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0))
+        };
+        match self.wrap_error(work())? {
+            true => Err(SearchError::Busy { path: self.path.clone() }),
+            false => Ok(()),
+        }
+    }
+}
+
 /// Drops all data of an entry, except that it is indexed; returns the number of vectors it had.
 fn forget(db: &Connection, entry: i64) -> rusqlite::Result<usize> {
     for WordTable { name, .. } in TABLES {

@@ -41,6 +41,10 @@ impl Folder {
     /// Creates the folder if it is missing.
     pub fn make(path: &Path) -> Result<Self, StoreError> {
         let folder = Self::at(path);
+        if !path.exists() && folder.replacement().exists() {
+            // It was complete when the other one was moved aside; whoever was to put it in its place was killed.
+            fs::rename(folder.replacement(), path).map_err(|cause| explain(path, cause))?;
+        }
         paths::create_private_dir(path).map_err(|cause| explain(path, cause))?;
         let transcripts = folder.file(TRANSCRIPTS);
         let failed = |cause| explain(&transcripts, cause);
@@ -54,6 +58,11 @@ impl Folder {
 
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The folder beside it, in which an archive is written that will replace this one.
+    pub fn replacement(&self) -> PathBuf {
+        self.path.with_added_extension("next")
     }
 
     pub fn file(&self, name: &str) -> PathBuf {

@@ -27,6 +27,11 @@ impl JsonlStore {
         self
     }
 
+    /// Archives what the user marked as private, or not.
+    pub fn keeping_private(self, keeps_private: bool) -> Self {
+        Self { keeps_private, ..self }
+    }
+
     /// Turns flipped bits of the journal back, and puts damaged pieces of all transcripts back. Returns the number of pieces.
     ///
     /// # Errors

@@ -50,7 +50,7 @@ use replay::ReplayedArchive;
 use super::sqlite::{LockPolicy, SqliteStore};
 use super::{Batch, ImportedUsage, StoreError, Transcript};
 use crate::entry::Entry;
-use crate::store::{CursorReader, LearningReader};
+use crate::store::{CursorReader, LearningReader, UsageWriter};
 use ctxbridge_common::digest;
 
 /// Numbers of replayed lines and turns that are worth a checkpoint: when nobody waits, and when a user does.
@@ -72,8 +72,10 @@ pub struct JsonlStore {
     raw: pieces::TranscriptFiles,
     /// The transcript file that is being written, and its length before.
     writing: Option<(String, u64)>,
-    /// The data folder, in which repairs are noted.
+    /// The data folder, in which repairs are noted, and what was forgotten.
     data: Option<PathBuf>,
+    /// `true` if what the user marked as private is archived.
+    keeps_private: bool,
 }
 
 impl JsonlStore {
@@ -150,6 +152,16 @@ impl JsonlStore {
         self.now()?.entry_usage()
     }
 
+    /// Takes over the usage of entries from an archive that this one was copied from.
+    pub(crate) fn add_usage_of(&mut self, from: &mut Self) -> Result<(), StoreError> {
+        let mut known = Vec::new();
+        for (content, usage) in from.entry_usage()? {
+            let entries = self.now()?.entries(&[content])?;
+            known.extend(entries.first().map(|&entry| ImportedUsage { entry, is_new: true, ..usage }));
+        }
+        if known.is_empty() { Ok(()) } else { self.merge_usage(&known).map(drop) }
+    }
+
     fn read(folder: &Folder, mut journal: ChangeJournal, policy: LockPolicy, is_read_only: bool) -> Result<Self, StoreError> {
         let mut replayed = match checkpoint::read(folder, &mut journal) {
             Some(replayed) => replayed,
@@ -157,7 +169,17 @@ impl JsonlStore {
         };
         replayed.follow(&mut journal)?;
         let (folder, raw) = (folder.clone(), pieces::TranscriptFiles::default());
-        let mut store = Self { folder, lock_policy: policy, is_read_only, journal, replayed, raw, writing: None, data: None };
+        let mut store = Self {
+            folder,
+            lock_policy: policy,
+            is_read_only,
+            journal,
+            replayed,
+            raw,
+            writing: None,
+            data: None,
+            keeps_private: false,
+        };
         let much = match policy {
             LockPolicy::Background => BACKGROUND_CHECKPOINT_STEPS,
             LockPolicy::Interactive => INTERACTIVE_CHECKPOINT_STEPS,

@@ -5,7 +5,7 @@ It is moved under the writers' lock. A process that waited for this lock then se
 over.
 */
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -97,8 +97,37 @@ impl JsonlStore {
         rename(path, MERGED).map(Some).map_err(|cause| StoreError::File { path: path.to_owned(), cause })
     }
 
+    /// Begins an archive that will replace the one in a folder. Nobody writes to that one until then.
+    pub(crate) fn begin_replacement(folder: &Path) -> Result<Replacement, StoreError> {
+        let alone = Folder::at(folder).lock(LockPolicy::Background)?;
+        let path = Folder::at(folder).replacement();
+        match fs::remove_dir_all(&path) {
+            Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(StoreError::File { path, cause }),
+            // It was not finished.
+            _ => Ok(Replacement { path, folder: folder.to_owned(), _alone: alone }),
+        }
+    }
+
     fn marked(&self) -> ReadPosition {
         ReadPosition { journal: self.journal.head.id.clone(), bytes: self.journal.at.bytes }
+    }
+}
+
+/// An archive that will replace another one, which is locked meanwhile.
+pub(crate) struct Replacement {
+    /// Its folder.
+    pub path: PathBuf,
+    folder: PathBuf,
+    _alone: Option<File>,
+}
+
+impl Replacement {
+    /// Puts it in the other one's place, which is removed. Killed in between, the next one to open the folder does the rest.
+    pub fn finish(self) -> Result<(), StoreError> {
+        let failed = |cause| StoreError::File { path: self.folder.clone(), cause };
+        let aside = rename(&self.folder, MERGED).map_err(failed)?;
+        fs::rename(&self.path, &self.folder).map_err(failed)?;
+        fs::remove_dir_all(&aside).map_err(|cause| StoreError::File { path: aside, cause })
     }
 }
 

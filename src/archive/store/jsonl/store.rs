@@ -7,6 +7,7 @@ use rusqlite::Connection;
 
 use super::change::{Append, ChangeOutcome, Hash, JournalChange};
 use super::{BACKGROUND_CHECKPOINT_STEPS, JsonlStore};
+use crate::forget::{Blanks, Tombstones};
 use crate::learn::{LearningBatch, LearningCursor};
 use crate::maintenance::{ArchiveStats, HotSetUsage, MaintenanceMode, MaintenancePlan, MaintenanceReport};
 use crate::store::sqlite::SqliteQueries;
@@ -60,6 +61,11 @@ impl StoreReader for JsonlStore {
 
     fn location(&self) -> String {
         self.folder.path().display().to_string()
+    }
+
+    fn blanks(&mut self) -> Result<Blanks, StoreError> {
+        let tombstones = self.data.as_deref().map_or_else(|| Ok(Tombstones::default()), Tombstones::read)?;
+        Ok(Blanks { tombstones, keeps_private: self.keeps_private })
     }
 
     fn totals(&mut self) -> Result<ArchiveTotals, StoreError> {

@@ -32,7 +32,14 @@ impl SqliteStore {
             Ok(db)
         };
         let db = open().map_err(|cause| explain(path, cause))?;
-        Ok(Self { db, path: path.to_owned(), unpacked: None, unpacker: Unpacker::default(), _presence: None })
+        Ok(Self {
+            db,
+            path: path.to_owned(),
+            unpacked: None,
+            unpacker: Unpacker::default(),
+            keeps_private: false,
+            _presence: None,
+        })
     }
 
     /// Opens an archive from the pages that [`with_image`](Self::with_image) returned.
@@ -45,7 +52,14 @@ impl SqliteStore {
             Ok(db)
         };
         let db = open().map_err(|cause| explain(path, cause))?;
-        Ok(Self { db, path: path.to_owned(), unpacked: None, unpacker: Unpacker::default(), _presence: None })
+        Ok(Self {
+            db,
+            path: path.to_owned(),
+            unpacked: None,
+            unpacker: Unpacker::default(),
+            keeps_private: false,
+            _presence: None,
+        })
     }
 
     /// Hands over all pages.

@@ -11,6 +11,7 @@ mod columns;
 mod compactions;
 mod cycle;
 mod folders;
+mod forget;
 mod imported;
 mod learnings;
 mod memory;
@@ -40,6 +41,7 @@ use std::time::Duration;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 use super::{ArchiveTotals, ImportedUsage, StoreError};
+use crate::forget::{Blanks, Tombstones};
 use crate::store::{ProjectStore, Store, StoreReader};
 use ctxbridge_common::digest;
 use ctxbridge_common::sqlite::{self, DatabaseLog, DatabaseOpenError, DatabaseOptions};
@@ -87,6 +89,8 @@ pub struct SqliteStore {
     /// Cache of the last segment read.
     unpacked: Option<(digest::Sha256Digest, Vec<u8>)>,
     unpacker: Unpacker,
+    /// `true` if what the user marked as private is archived.
+    keeps_private: bool,
     /// Released when the database is closed.
     _presence: Option<File>,
 }
@@ -118,7 +122,7 @@ impl SqliteStore {
                 newer @ DatabaseOpenError::Newer { .. } => StoreError::Open { path: path.clone(), cause: newer },
             })
         });
-        Ok(Self { db: opened?, path, unpacked: None, unpacker: Unpacker::default(), _presence: None })
+        Ok(Self { db: opened?, path, unpacked: None, unpacker: Unpacker::default(), keeps_private: false, _presence: None })
     }
 
     /// Opens the archive in a folder read-only, if there is one: nothing is written, not even a newer schema.
@@ -144,7 +148,9 @@ impl SqliteStore {
             0 => Ok(None),
             older if older < known => Err(StoreError::Older { path }),
             newer if newer > known => Err(StoreError::Open { path, cause: DatabaseOpenError::Newer { found, known } }),
-            _ => Ok(Some(Self { db, path, unpacked: None, unpacker: Unpacker::default(), _presence: None })),
+            _ => {
+                Ok(Some(Self { db, path, unpacked: None, unpacker: Unpacker::default(), keeps_private: false, _presence: None }))
+            }
         }
     }
 
@@ -156,12 +162,17 @@ impl SqliteStore {
         let path = folder.join(Self::FILE);
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let db = sqlite::open_unverified(&path, flags).map_err(|cause| explain(&path, cause))?;
-        Ok(Self { db, path, unpacked: None, unpacker: Unpacker::default(), _presence: None })
+        Ok(Self { db, path, unpacked: None, unpacker: Unpacker::default(), keeps_private: false, _presence: None })
     }
 
     /// Holds a lock while the archive is open.
     pub fn holding(self, presence: Option<File>) -> Self {
         Self { _presence: presence, ..self }
+    }
+
+    /// Archives what the user marked as private, or not.
+    pub fn keeping_private(self, keeps_private: bool) -> Self {
+        Self { keeps_private, ..self }
     }
 
     /// Skips cold files, as if they were missing. For hooks: a mounted bucket may be slow.
@@ -303,6 +314,13 @@ impl StoreReader for SqliteStore {
 
     fn location(&self) -> String {
         self.path.display().to_string()
+    }
+
+    fn blanks(&mut self) -> Result<Blanks, StoreError> {
+        // One in memory answers for another store.
+        let folder = self.path.parent().filter(|_| self.is_in_file());
+        let tombstones = folder.map_or_else(|| Ok(Tombstones::default()), Tombstones::read)?;
+        Ok(Blanks { tombstones, keeps_private: self.keeps_private })
     }
 
     fn totals(&mut self) -> Result<ArchiveTotals, StoreError> {

@@ -1,0 +1,14 @@
+//! Forgetting: turns and sessions that the user wants gone, and what is never kept in the first place.
+
+mod blanked_source;
+mod client_files;
+mod plan;
+mod run;
+mod tombstones;
+
+pub(crate) use blanked_source::BlankedSource;
+pub use blanked_source::Blanks;
+pub use client_files::{ClientFiles, remove_from_history};
+pub use plan::{ForgetPart, ForgetPlan, ForgetRequest, any_text};
+pub use run::{ForgetReport, forget, set_aside};
+pub use tombstones::{Tombstone, Tombstones};

@@ -1,0 +1,183 @@
+/*!
+Forgets what a plan says: first the tombstones, so that nothing comes back; then the archive; then the search index.
+
+In the database, sessions are removed and copied anew without what goes, in one transaction. A folder of JSON Lines is copied without
+it, and replaced. Interrupted anywhere, the archive is as before or done, and the same command does the rest.
+*/
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::plan::ForgetPlan;
+use super::tombstones::Tombstones;
+use crate::annotations::SessionAnnotations;
+use crate::copy::{CopyReport, SessionCopy};
+use crate::ingest::NO_FOLLOW_UP;
+use crate::open::Location;
+use crate::recovery;
+use crate::search::{SearchError, Searcher};
+use crate::store::jsonl::JsonlStore;
+use crate::store::sqlite::{LockPolicy, SqliteStore};
+use crate::store::{Session, SessionReader, Store, StoreError, TurnSelection};
+
+/// Time that another process may go on using the archive or its index before it is given up to overwrite what is left in free pages.
+const OTHERS_END_TIMEOUT: Duration = Duration::from_secs(20);
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// What was forgotten.
+#[derive(Debug, Default)]
+pub struct ForgetReport {
+    /// Files of damaged or merged archives that were set aside, and are gone.
+    pub removed: Vec<PathBuf>,
+    /// Files that could not be removed, or that still have what was removed in their free pages, with the reason.
+    pub left: Vec<(PathBuf, String)>,
+}
+
+/// Forgets what a plan says. `progress` receives the steps.
+///
+/// # Errors
+/// If the archive cannot be read or written. What it has is then as before, and nothing of it is archived anew.
+pub fn forget(
+    location: &Location,
+    plan: &ForgetPlan,
+    now_ms: i64,
+    progress: &mut dyn FnMut(&str),
+) -> Result<ForgetReport, StoreError> {
+    let data = location.data();
+    Tombstones::add(data, plan.tombstones.iter().copied())?;
+    let mut report = ForgetReport::default();
+    if JsonlStore::is_in(location.folder()) {
+        progress("copying the archive without it");
+        in_folder(location, plan, now_ms)?;
+    }
+    if data.join(SqliteStore::FILE).exists() {
+        progress("removing it from the archive");
+        let (store, _) = recovery::open_or_recover(data, LockPolicy::Background)?;
+        let mut store = store.keeping_private(location.keeps_private());
+        in_database(&mut store, location, plan, now_ms, &mut report)?;
+        store.renew_session_list()?;
+        progress("removing it from the search index");
+        in_index(data, &mut store, &mut report);
+        progress("overwriting what is left of it");
+        if let Err(error) = patiently(&mut || store.scrub(), StoreError::is_busy) {
+            report.left.push((data.join(SqliteStore::FILE), error.to_string()));
+        }
+    }
+    for aside in set_aside(location) {
+        let removed = if aside.is_dir() { fs::remove_dir_all(&aside) } else { fs::remove_file(&aside) };
+        match removed {
+            Ok(()) => report.removed.push(aside),
+            Err(error) => report.left.push((aside, error.to_string())),
+        }
+    }
+    Ok(report)
+}
+
+/// Archives that were set aside, damaged or merged: nobody can forget a part of them.
+pub fn set_aside(location: &Location) -> Vec<PathBuf> {
+    let beside = |path: &Path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let folder = path.parent().map(Path::to_owned).unwrap_or_default();
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        entries.map(|entry| entry.path()).filter(move |path| {
+            let found = path.file_name().unwrap_or_default().to_string_lossy();
+            let rest = found.strip_prefix(&name);
+            rest.is_some_and(|rest| [".damaged", ".merged", "-damaged", "-merged"].iter().any(|aside| rest.starts_with(aside)))
+        })
+    };
+    let mut found: Vec<PathBuf> =
+        beside(&location.data().join(SqliteStore::FILE)).chain(beside(location.folder())).chain(location.merged()).collect();
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+fn in_database(
+    store: &mut SqliteStore,
+    location: &Location,
+    plan: &ForgetPlan,
+    now_ms: i64,
+    report: &mut ForgetReport,
+) -> Result<(), StoreError> {
+    // It goes on reading what was there when the transaction began.
+    let Some(mut before) = SqliteStore::open_read_only(location.data())? else { return Ok(()) };
+    let removed = store.atomically(|store| {
+        let mut removed = Default::default();
+        for (id, part) in &plan.parts {
+            store.remove_session(id, &mut removed)?;
+            if !part.is_whole {
+                copy(&mut before, store, &part.session, plan, now_ms)?;
+            }
+        }
+        store.remove_orphans(&removed)?;
+        Ok(removed)
+    })?;
+    for file in removed.cold_files {
+        match fs::remove_file(&file) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => report.left.push((file, error.to_string())),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Copies a session, without what goes, from one archive to another.
+fn copy(
+    from: &mut dyn Store,
+    to: &mut dyn Store,
+    session: &Session,
+    plan: &ForgetPlan,
+    now_ms: i64,
+) -> Result<CopyReport, StoreError> {
+    let Some(session) = from.session(&session.session)? else { return Ok(CopyReport::default()) };
+    let mut facts = SessionAnnotations::of(from, &session, None, &mut Default::default())?;
+    facts.retain_summaries(|text| !plan.covers(&session.session, text));
+    let mut copy = SessionCopy { from, to, after: NO_FOLLOW_UP, now_ms, report: CopyReport::default() };
+    copy.session(&session, &facts)?;
+    let report = copy.report;
+    // A short turn is found by the words of the one before it, too.
+    if let Some(copied) = to.session(&session.session)? {
+        let mut entries = Vec::new();
+        for which in [TurnSelection::All, TurnSelection::Superseded, TurnSelection::Agents] {
+            entries.extend(to.turns(copied.key, which)?.iter().map(|turn| turn.entry));
+        }
+        to.reindex(&entries)?;
+    }
+    Ok(report)
+}
+
+fn in_folder(location: &Location, plan: &ForgetPlan, now_ms: i64) -> Result<(), StoreError> {
+    let replacement = JsonlStore::begin_replacement(location.folder())?;
+    let mut from = JsonlStore::open(location.folder(), LockPolicy::Background)?.noting_repairs(location.data());
+    let to = JsonlStore::open(&replacement.path, LockPolicy::Background)?.noting_repairs(location.data());
+    let mut to = to.keeping_private(location.keeps_private());
+    for session in from.sessions("", None, usize::MAX)? {
+        if !plan.parts.get(&session.session).is_some_and(|part| part.is_whole) {
+            copy(&mut from, &mut to, &session, plan, now_ms)?;
+        }
+    }
+    to.add_usage_of(&mut from)?;
+    drop((from, to));
+    replacement.finish()
+}
+
+/// Removes it from the index, which otherwise learns of it by the next search.
+fn in_index(data: &Path, store: &mut SqliteStore, report: &mut ForgetReport) {
+    let work = &mut || Searcher::new(data.to_owned()).forget(store);
+    if let Err(error) = patiently(work, |error| matches!(error, SearchError::Busy { .. })) {
+        report.left.push((data.join(crate::search::INDEX_FILE), error.to_string()));
+    }
+}
+
+/// Tries again while others are in the way, for a while.
+fn patiently<E>(work: &mut dyn FnMut() -> Result<(), E>, is_busy: impl Fn(&E) -> bool) -> Result<(), E> {
+    let begun = Instant::now();
+    loop {
+        match work() {
+            Err(error) if is_busy(&error) && begun.elapsed() < OTHERS_END_TIMEOUT => std::thread::sleep(PAUSE),
+            done => return done,
+        }
+    }
+}
