@@ -10,6 +10,7 @@ mod bundles;
 mod compaction;
 mod crowd;
 mod damage;
+mod forget;
 mod generations;
 mod history;
 mod index;

@@ -2,6 +2,7 @@
 #![cfg(unix)]
 
 mod finding;
+mod forget;
 mod healing;
 use crate::transcript::lines;
 mod member;

@@ -71,6 +71,17 @@ impl WindowStateStore {
         Ok(result)
     }
 
+    /// Removes the state of a session.
+    ///
+    /// # Errors
+    /// If it cannot be removed.
+    pub fn forget(&self, session: &str) -> io::Result<()> {
+        match fs::remove_file(self.file(session)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
     /// Returns the path of a session's file. Session ids come from outside: only harmless characters become part of a name.
     fn file(&self, session: &str) -> PathBuf {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';

@@ -25,7 +25,7 @@ use ctxbridge_common::paths;
 use ctxbridge_common::sqlite::{self, DatabaseOpenError, DatabaseOptions};
 
 /// The folder of these databases in the data folder.
-const CACHE_FOLDER: &str = "bundles";
+pub(crate) const CACHE_FOLDER: &str = "bundles";
 
 /// Number of files that are read between two checks of the deadline.
 const FILES_PER_DEADLINE_CHECK: usize = 8;

@@ -11,6 +11,7 @@ been written by anybody. So it is read with limits, and quoted where it is shown
 mod bundle_paths;
 mod compact;
 mod episode;
+mod forget;
 mod index;
 mod line;
 mod project;
@@ -22,6 +23,8 @@ mod shell;
 pub use bundle_paths::{BUNDLES_FOLDER, BundlePathError, Bundles, PROJECT_DATA_FOLDER, sanitize_session_id};
 pub use compact::{BundleFoldingReport, compact};
 pub use episode::Episode;
+pub use forget::forget;
+pub(crate) use index::CACHE_FOLDER;
 pub use index::{BundleIndex, BundleRefreshReport, IndexError, RefreshScope};
 pub use line::{BundleAction, BundleLine, EpisodeSummary, Task};
 pub use project::Project;

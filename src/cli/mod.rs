@@ -15,6 +15,7 @@ mod config;
 mod dashboard;
 mod demo;
 mod doctor;
+mod forget;
 mod hook;
 mod hooks;
 mod learnings;
@@ -91,6 +92,8 @@ enum CliCommand {
     Bundle(bundle::BundleArgs),
     /// List decisions, fixes and outcomes extracted from sessions
     Learnings(learnings::LearningsArgs),
+    /// Forget turns or sessions for good, here and on the team server
+    Forget(forget::ForgetArgs),
     /// Print the original text behind a ctx: handle
     Recall(recall::RecallArgs),
     /// Run an MCP server that lets a model search and recall the archive
@@ -206,6 +209,7 @@ fn dispatch(command: &CliCommand, output: &mut Output) -> anyhow::Result<Command
         CliCommand::Archive(args) => args.run(output),
         CliCommand::Bundle(args) => args.run(output),
         CliCommand::Learnings(args) => args.run(output),
+        CliCommand::Forget(args) => args.run(output),
         CliCommand::Recall(args) => args.run(output),
         CliCommand::Mcp(args) => args.run(output),
         CliCommand::Hooks(args) => args.run(output),

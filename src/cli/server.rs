@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use ctxbridge_archive::forget::ForgetPlan;
+use ctxbridge_archive::open::Location;
 use ctxbridge_archive::search::RemoteArchive;
 use ctxbridge_archive::store::Store;
 use ctxbridge_config::Config;
@@ -66,4 +68,40 @@ pub(super) fn federated(output: &Output) -> anyhow::Result<Option<Arc<dyn Remote
 #[cfg(not(feature = "team"))]
 pub(super) fn federated(_: &Output) -> anyhow::Result<Option<Arc<dyn RemoteArchive>>> {
     Ok(None)
+}
+
+/// Takes what is forgotten back from the team server, if there is one. What stays of a session is sent again by the next sync.
+#[cfg(feature = "team")]
+pub(super) fn forget(config: &Config, location: &Location, plan: &ForgetPlan, output: &Output) -> anyhow::Result<()> {
+    use ctxbridge_archive::store::StoreError;
+    use ctxbridge_archive::store::sqlite::LockPolicy;
+    use ctxbridge_redact::Redactor;
+    use ctxbridge_team::server::TeamServer;
+    use ctxbridge_team::sync::RemoteDelete;
+
+    if !config.has_server() {
+        return Ok(());
+    }
+    let redactor = Redactor::strict(&config.redact)?;
+    let mut from = location.open_for_reading(LockPolicy::Background)?.store;
+    let mut to = TeamServer::of(config)?.open()?;
+    let name = to.identity().map_err(StoreError::from)?;
+    for (session, part) in &plan.parts {
+        output.progress(&format!("taking session {session} back from the server"));
+        let (data, is_resent) = (location.data(), !part.is_whole);
+        let mut removal = RemoteDelete { data, from: &mut *from, name: &name, redactor: &redactor, is_resent };
+        let only_there = if is_resent { removal.only_on_server(session, &mut to)? } else { Vec::new() };
+        anyhow::ensure!(
+            only_there.is_empty(),
+            "it has more of session {session} than the archive here, and all of that would be lost"
+        );
+        removal.run(session, &mut to)?;
+    }
+    Ok(())
+}
+
+/// Does nothing: this build knows no server.
+#[cfg(not(feature = "team"))]
+pub(super) fn forget(_: &Config, _: &Location, _: &ForgetPlan, _: &Output) -> anyhow::Result<()> {
+    Ok(())
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Event, HookInput, HookMeasurement, Log, PendingWrite, Spool};
 use crate::bundle::Project;
+use ctxbridge_archive::forget::Tombstones;
 use ctxbridge_archive::ingest::{self, IngestReport};
 use ctxbridge_archive::open::{Location, OpenedArchive};
 use ctxbridge_archive::reader::ReadError;
@@ -154,7 +155,10 @@ impl HookContext {
 
     /// Returns why the session is left out of the archive, if it is.
     pub fn left_out(&self) -> Option<LeftOut> {
-        self.folders().find_map(|folder| self.config.left_out(folder, self.home.as_deref()))
+        let of_folder = self.folders().find_map(|folder| self.config.left_out(folder, self.home.as_deref()));
+        // Where nobody can say, what is archived is checked line by line, and fails.
+        let is_forgotten = |session: &String| Tombstones::read(&self.data).is_ok_and(|known| known.has_session(session));
+        of_folder.or_else(|| self.input.session.as_ref().is_some_and(is_forgotten).then_some(LeftOut::Forgotten))
     }
 
     /// `true` if the session recalls nothing.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use serde_json::Value;
 
+use ctxbridge_transcript::blank::without_private;
 use ctxbridge_transcript::lenient::{Lenient, lenient_object};
 use ctxbridge_transcript::{is_typed, replace_lone_surrogates};
 
@@ -18,7 +19,7 @@ pub struct HookInput {
     pub transcript: Option<PathBuf>,
     /// The folder that the client works in.
     pub cwd: Option<PathBuf>,
-    /// Prompt that the user typed.
+    /// Prompt that the user typed, without what is marked as private.
     pub prompt: Option<String>,
     /// Reason for the start of a session: startup, resume, clear, compact. Or the sender of a prompt, since 2.1.33x: user, sdk, system,
     /// loop_wakeup, schedule_wakeup, poll_event.
@@ -93,7 +94,8 @@ impl HookInput {
             session: text(raw.session_id),
             transcript: text(raw.transcript_path).map(PathBuf::from),
             cwd: text(raw.cwd).map(PathBuf::from),
-            prompt: text(raw.prompt),
+            // What is private goes to the model, and nowhere else.
+            prompt: text(raw.prompt).map(|prompt| without_private(&prompt)).filter(|prompt| !prompt.is_empty()),
             source: text(raw.source),
             trigger: text(raw.trigger),
             compact_summary: text(raw.compact_summary),

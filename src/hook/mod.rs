@@ -15,6 +15,7 @@ mod context;
 mod event;
 mod event_log;
 pub mod event_support;
+mod forget;
 mod input;
 mod log;
 mod metrics;
@@ -40,6 +41,7 @@ pub use context::{HookContext, HookError};
 pub use event::Event;
 pub use event_log::{EventLog, LoggedEvent, LoggedEvents, SessionLog};
 pub use event_support::supported_events;
+pub use forget::{RemovedTraces, remove_traces};
 pub use input::HookInput;
 pub use log::Log;
 pub use metrics::{HookMeasurement, HookMetrics};
@@ -67,7 +69,7 @@ pub fn left_out(event: Event, context: &HookContext, reason: &LeftOut) -> Printe
             let text = "ctxbridge: this project's .ctxbridge/config.toml has `archive.enabled = false`, so nothing of it is archived. (Told once.)";
             if is_told { HookReply::notice(text).print(event) } else { Printed::default() }
         }
-        LeftOut::Disabled(_) | LeftOut::Excluded => Printed::default(),
+        LeftOut::Disabled(_) | LeftOut::Excluded | LeftOut::Forgotten => Printed::default(),
     }
 }
 

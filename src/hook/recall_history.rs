@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -39,6 +39,18 @@ impl LastPrompt {
         };
         write().ok();
     }
+}
+
+/// Removes what is known of a session: its newest prompt, and what was added to it.
+///
+/// # Errors
+/// If a file cannot be removed.
+pub fn forget(data: &Path, session: &str) -> io::Result<()> {
+    let history = data.join(FOLDER).join(sanitize_session_id(session));
+    [history.with_extension("prompt"), history].iter().try_for_each(|file| match fs::remove_file(file) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    })
 }
 
 /// Keys of the turns and episodes that were added to one session, and of the texts whose writing was denied.

@@ -163,6 +163,20 @@ impl Spool {
         Ok(paid)
     }
 
+    /// Drops queued writes that are not to be made.
+    ///
+    /// # Errors
+    /// If one that stays cannot be put back.
+    pub fn retain(&self, mut keeps: impl FnMut(&PendingWrite) -> bool) -> io::Result<()> {
+        for path in self.claim() {
+            let text = files::read_to_string(&path)?;
+            let pending = text.lines().filter_map(|line| serde_json::from_str::<PendingWrite>(line).ok());
+            pending.filter(|pending| keeps(pending)).try_for_each(|pending| self.push(&pending))?;
+            fs::remove_file(&path)?;
+        }
+        Ok(())
+    }
+
     /// Claims the spool by renaming it, and spools of dead processes.
     fn claim(&self) -> Vec<PathBuf> {
         let mut claimed: Vec<PathBuf> = self.abandoned().collect();

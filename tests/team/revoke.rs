@@ -43,7 +43,7 @@ fn everything(team: &Team) -> String {
     all
 }
 
-fn has(team: &Team, word: &str) -> bool {
+pub(super) fn has(team: &Team, word: &str) -> bool {
     // Words are kept without capitals.
     everything(team).to_lowercase().contains(&word.to_lowercase())
 }

@@ -10,6 +10,7 @@ mod move_project;
 mod optimize;
 mod pin;
 mod restore;
+mod restore_blanks;
 mod restore_folder;
 #[cfg(feature = "team")]
 mod revoke;
@@ -135,7 +136,7 @@ fn follow_projects(location: &Location, is_background: bool, output: &Output) {
 }
 
 /// Merges turns that were archived in JSON Lines back into the database, and tells the user. A failure is only noted.
-fn merge_back(location: &Location, deadline: Option<Instant>, output: &Output) -> Option<MergeReport> {
+pub(super) fn merge_back(location: &Location, deadline: Option<Instant>, output: &Output) -> Option<MergeReport> {
     let now_ms = jiff::Timestamp::now().as_millisecond();
     let folder = location.folder().display();
     let merged = match merge(location, deadline, now_ms, &ctxbridge_claude_flow::supersede_imported_after) {

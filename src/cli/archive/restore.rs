@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 
+use super::restore_blanks::BlankNotes;
 use super::restore_folder::{SessionFiles, restore_to};
 use crate::cli::CommandOutcome;
 use crate::cli::archives;
@@ -87,7 +88,10 @@ impl RestoreArgs {
         match &self.output {
             Some(path) if is_session && is_folder(path) => {
                 let write = |store: &mut dyn Store, file: &StoredTranscript, generation, sink: &mut dyn Write| {
-                    self.read(store, file, generation, sink)
+                    let mut blanks = BlankNotes::new(sink);
+                    let left_out = self.read(store, file, generation, &mut blanks)?;
+                    blanks.tell(output);
+                    Ok(left_out)
                 };
                 let own = (transcript, generation);
                 let is_whole = restore_to(&mut *store, path, &session.session, own, &files, &write, output)?;
@@ -95,16 +99,20 @@ impl RestoreArgs {
             }
             None => {
                 let mut stdout = std::io::stdout().lock();
-                match self.read(&mut *store, transcript, generation, &mut stdout) {
+                let mut blanks = BlankNotes::new(&mut stdout);
+                match self.read(&mut *store, transcript, generation, &mut blanks) {
                     Err(StoreError::Sink(error)) => return Err(error.into()),
                     read => left_out = read?,
                 }
-                stdout.flush()?;
+                blanks.flush()?;
+                blanks.tell(output);
             }
             Some(path) => {
                 let file = files::private().create_new(true).open(path);
                 let mut file = file.with_context(|| format!("cannot create {}", path.display()))?;
-                left_out = self.read(&mut *store, transcript, generation, &mut file)?;
+                let mut blanks = BlankNotes::new(&mut file);
+                left_out = self.read(&mut *store, transcript, generation, &mut blanks)?;
+                blanks.tell(output);
                 file.sync_all()?;
             }
         }

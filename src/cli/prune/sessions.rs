@@ -90,9 +90,7 @@ fn read_file(path: &Path, shown: &str) -> anyhow::Result<Vec<u8>> {
 pub(super) fn read_archived(store: &mut dyn Store, session: &Session) -> Result<Option<Vec<u8>>, StoreError> {
     let transcripts = store.transcripts(session.key)?;
     let Some(own) = transcripts.iter().find(|transcript| transcript.part.is_conversation()) else { return Ok(None) };
-    let mut bytes = Vec::new();
-    store.read_bytes(own.key, own.generation, EVERYTHING, &mut bytes)?;
-    Ok(Some(bytes))
+    store.read_shown(own.key, own.generation, EVERYTHING).map(Some)
 }
 
 /// Reads the conversation in a transcript. Returns `None` and notes it if there are no requests in it.

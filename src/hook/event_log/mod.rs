@@ -8,6 +8,8 @@ before anything is written. Hooks use [`write`](mod@write), in milliseconds; [`r
 mod read;
 mod write;
 
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 pub use read::{LoggedEvent, LoggedEvents, SessionLog};
@@ -24,6 +26,17 @@ impl EventLog {
     /// Opens the log of a data folder.
     pub fn in_dir(data: &Path) -> Self {
         Self { folder: data.join("logs").join("events") }
+    }
+
+    /// Removes the events of a session.
+    ///
+    /// # Errors
+    /// If they cannot be removed.
+    pub fn forget(&self, session: &str) -> io::Result<()> {
+        match fs::remove_dir_all(self.folder.join(folder_name(Some(session)))) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
     }
 
     /// Returns its folder, which may not exist yet.

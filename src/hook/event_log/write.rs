@@ -13,6 +13,7 @@ use super::{EventLog, folder_name};
 use ctxbridge_common::files;
 use ctxbridge_common::paths;
 use ctxbridge_redact::Redactor;
+use ctxbridge_transcript::blank::blank_private;
 use ctxbridge_transcript::replace_lone_surrogates;
 
 /// Size at which a file is rotated, in bytes; one older file is kept.
@@ -74,14 +75,16 @@ impl EventLog {
 
 fn line(input: &[u8], now_ms: i64, redactor: &Redactor) -> io::Result<Vec<u8>> {
     let ts = jiff::Timestamp::from_millisecond(now_ms).map(|time| format!("{time:.3}")).unwrap_or_default();
-    let line = match serde_json::from_slice::<Value>(&replace_lone_surrogates(input)) {
+    let mut input = input.to_vec();
+    blank_private(&mut input);
+    let line = match serde_json::from_slice::<Value>(&replace_lone_surrogates(&input)) {
         Ok(mut payload) => {
             shorten(&mut payload);
             redactor.redact_json(&mut payload);
             EventLogLine { ts, payload: Some(payload), payload_text: None }
         }
         Err(_) => {
-            let mut text = String::from_utf8_lossy(input).into_owned();
+            let mut text = String::from_utf8_lossy(&input).into_owned();
             cut(&mut text);
             EventLogLine { ts, payload: None, payload_text: Some(redactor.redact(&text).text.into_owned()) }
         }
