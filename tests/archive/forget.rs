@@ -2,8 +2,11 @@
 
 use std::fs;
 use std::path::Path;
+use std::thread::sleep;
+use std::time::Instant;
 
-use ctxbridge_testkit::sandbox::{Ran, Sandbox, Talk};
+use ctxbridge_testkit::sandbox::{Ran, Sandbox, Talk, start};
+use ctxbridge_testkit::{Rng, share_of};
 use serde_json::{Value, json};
 
 use super::lines::Lines;
@@ -40,7 +43,8 @@ fn talk(sandbox: &Sandbox, number: u32) -> Talk {
         }))
         + &lines.answer("We decided to use the quokkaanswer cache instead of a map because it is smaller.");
     let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
-    let last = json!({ "type": "last-prompt", "lastPrompt": &PROMPT[..40], "leafUuid": last["uuid"], "sessionId": session(number) });
+    let last =
+        json!({ "type": "last-prompt", "lastPrompt": &PROMPT[..40], "leafUuid": last["uuid"], "sessionId": session(number) });
     let text = text
         + &format!("{last}\n{}\n", json!({ "type": "queue-operation", "content": PROMPT, "sessionId": session(number) }))
         + &lines.turn("And how does the lexer treat numbats?");
@@ -338,4 +342,53 @@ fn what_is_private_is_kept_nowhere_or_never_shown() {
         sandbox.cli(&["archive", "import"]).done();
         assert_eq!(sandbox.count("SELECT generation FROM transcripts"), 0);
     }
+}
+
+/// Kills `forget` at random moments, until `kills` have hit: the archive is as before, or without the turn, and the same command does
+/// the rest.
+fn shoot(settings: &str, kills: u64) {
+    let sandbox = Sandbox::new();
+    config(&sandbox, settings);
+    let word = |number: u64| format!("quokka{number}x");
+    let turns: String = {
+        let mut lines = Lines::of(&session(1));
+        (0..=10 * kills).map(|number| lines.turn(&format!("What is the {} plan about?", word(number)))).collect()
+    };
+    let talk = sandbox.talk(1, &turns);
+    sandbox.cli(&["archive", "import"]).done();
+    sandbox.cli(&["archive", "search", "plan"]).done();
+    let begun = Instant::now();
+    forget(&sandbox, &["--match", &word(0)]).done();
+    let takes = begun.elapsed();
+    let mut dice = Rng::new(kills);
+    let (mut hits, mut shots) = (0, 0);
+    while hits < kills {
+        assert!(shots < 10 * kills, "most kills come too late: {hits} of {shots}");
+        shots += 1;
+        let gone = word(shots);
+        let mut child = start(sandbox.command(&["forget", "--yes", "--match", &gone]), b"");
+        sleep(takes.mul_f64(dice.roll()));
+        child.kill().unwrap();
+        hits += u64::from(!child.wait().unwrap().success());
+        let restored = sandbox.restored(&session(1), &[]);
+        assert_eq!(restored.len(), talk.bytes().len(), "after shot {shots}");
+        let again = sandbox.run(&["forget", "--yes", "--match", &gone]);
+        assert!(matches!(again.code, Some(0 | 1)), "{again:?}");
+        let restored = String::from_utf8(sandbox.restored(&session(1), &[])).unwrap();
+        let missing: Vec<u64> = (0..=10 * kills).filter(|number| !restored.contains(&word(*number))).collect();
+        assert_eq!(missing, (0..=shots).collect::<Vec<_>>(), "after shot {shots}");
+    }
+    sandbox.cli(&["archive", "import"]).done();
+    assert_eq!(sandbox.restored(&session(1), &[]).len(), talk.bytes().len());
+    (0..=shots).for_each(|number| assert_eq!(files_with(&sandbox.data(), &word(number)), [""; 0], "{number}"));
+}
+
+#[test]
+fn killed_anywhere_the_database_is_as_before_or_done() {
+    shoot("", share_of(20) as u64);
+}
+
+#[test]
+fn killed_anywhere_json_lines_are_as_before_or_done() {
+    shoot("[archive]\nstore = \"jsonl\"", share_of(20) as u64);
 }

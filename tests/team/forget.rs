@@ -14,7 +14,12 @@ const NAME: &str = "Potoroo-Plan";
 fn a_turn_goes_from_the_server_and_the_rest_is_sent_again() {
     let team = Team::new();
     let (ann, bob) = (team.member("ann"), team.member("bob"));
-    let lines = [user(0, "Go on."), says(1, "Gone on."), user(2, format!("What is the {NAME}?")), says(3, &format!("The {NAME} is mine."))];
+    let lines = [
+        user(0, "Go on."),
+        says(1, "Gone on."),
+        user(2, format!("What is the {NAME}?")),
+        says(3, &format!("The {NAME} is mine.")),
+    ];
     ann.archive(&id(1), &text(&lines));
     ann.archive(&id(2), &text(&[user(10, "Something else."), says(11, "Yes.")]));
     ann.run(&["archive", "sync"]);

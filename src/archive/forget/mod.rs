@@ -10,5 +10,5 @@ pub(crate) use blanked_source::BlankedSource;
 pub use blanked_source::Blanks;
 pub use client_files::{ClientFiles, remove_from_history};
 pub use plan::{ForgetPart, ForgetPlan, ForgetRequest, any_text};
-pub use run::{ForgetReport, forget, set_aside};
+pub use run::{ForgetReport, forget, is_unfinished, set_aside};
 pub use tombstones::{Tombstone, Tombstones};

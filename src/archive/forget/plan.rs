@@ -6,11 +6,12 @@ bookkeeping that repeat its prompt, such as `last-prompt`, go as well. Nothing i
 */
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use regex::Regex;
 use serde_json::Value;
 
-use super::tombstones::Tombstone;
+use super::tombstones::{Tombstone, Tombstones};
 use crate::store::{EVERYTHING, Session, Store, StoreError, StoredTranscript, StoredTurn, TurnSelection};
 use crate::turn_text;
 use ctxbridge_common::digest;
@@ -39,7 +40,7 @@ pub struct ForgetPlan {
     pub parts: BTreeMap<String, ForgetPart>,
     /// Other sessions that have some of it and keep it, with the number of these turns.
     pub also_in: BTreeMap<String, u64>,
-    pub(super) tombstones: BTreeSet<Tombstone>,
+    tombstones: BTreeSet<Tombstone>,
     /// The pattern, for texts that are in no transcript.
     pattern: Option<Regex>,
 }
@@ -111,6 +112,14 @@ impl ForgetPlan {
         plan.add_repetitions(store)?;
         plan.exempt_others(store)?;
         Ok(plan)
+    }
+
+    /// Notes in a data folder that what goes is not archived again, and returns all that was ever forgotten.
+    ///
+    /// # Errors
+    /// If that cannot be written.
+    pub fn bury(&self, data: &Path) -> Result<Tombstones, StoreError> {
+        Tombstones::add(data, self.tombstones.iter().copied())
     }
 
     /// `true` if a text that is in no transcript says what goes of a session.

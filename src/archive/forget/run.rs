@@ -1,8 +1,9 @@
 /*!
-Forgets what a plan says: first the tombstones, so that nothing comes back; then the archive; then the search index.
+Forgets what a plan says, of which there are tombstones by now, so that nothing comes back: first the archive, then the search index.
 
 In the database, sessions are removed and copied anew without what goes, in one transaction. A folder of JSON Lines is copied without
-it, and replaced. Interrupted anywhere, the archive is as before or done, and the same command does the rest.
+it, and replaced. Interrupted anywhere, the archive is as before or done, and the same command does the rest: a file says that there is
+some, for what is left in free pages belongs to no session any more.
 */
 
 use std::fs;
@@ -11,7 +12,6 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::plan::ForgetPlan;
-use super::tombstones::Tombstones;
 use crate::annotations::SessionAnnotations;
 use crate::copy::{CopyReport, SessionCopy};
 use crate::ingest::NO_FOLLOW_UP;
@@ -21,9 +21,13 @@ use crate::search::{SearchError, Searcher};
 use crate::store::jsonl::JsonlStore;
 use crate::store::sqlite::{LockPolicy, SqliteStore};
 use crate::store::{Session, SessionReader, Store, StoreError, TurnSelection};
+use ctxbridge_common::files;
 
 /// Time that another process may go on using the archive or its index before it is given up to overwrite what is left in free pages.
 const OTHERS_END_TIMEOUT: Duration = Duration::from_secs(20);
+/// File in the data folder while something is being forgotten.
+const UNFINISHED_FILE: &str = "forgotten.unfinished";
+
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// What was forgotten.
@@ -46,7 +50,8 @@ pub fn forget(
     progress: &mut dyn FnMut(&str),
 ) -> Result<ForgetReport, StoreError> {
     let data = location.data();
-    Tombstones::add(data, plan.tombstones.iter().copied())?;
+    let mark = data.join(UNFINISHED_FILE);
+    files::replace(&mark, b"").map_err(|cause| StoreError::File { path: mark.clone(), cause })?;
     let mut report = ForgetReport::default();
     if JsonlStore::is_in(location.folder()) {
         progress("copying the archive without it");
@@ -72,7 +77,15 @@ pub fn forget(
             Err(error) => report.left.push((aside, error.to_string())),
         }
     }
+    if report.left.is_empty() {
+        fs::remove_file(&mark).map_err(|cause| StoreError::File { path: mark, cause })?;
+    }
     Ok(report)
+}
+
+/// `true` if something was forgotten, and files may still have what is left of it: [`forget`] with an empty plan overwrites that.
+pub fn is_unfinished(data: &Path) -> bool {
+    data.join(UNFINISHED_FILE).exists()
 }
 
 /// Archives that were set aside, damaged or merged: nobody can forget a part of them.

@@ -8,10 +8,12 @@ use serde_json::{Value, json};
 use super::{damage, tiers};
 use crate::cli::CommandOutcome;
 use crate::cli::config::load;
+use crate::cli::forget::finish_forgetting;
 use crate::cli::output::entries;
 use crate::cli::output::{BAD, GOOD, Output, count, styled};
 use crate::cli::server::federated;
 use crate::hook;
+use ctxbridge_archive::forget::is_unfinished;
 use ctxbridge_archive::learn::LearningPatterns;
 use ctxbridge_archive::maintain::{MaintenanceRun, MaintenanceRunReport};
 use ctxbridge_archive::maintenance::{MaintenanceReport, Reason, RetentionSettings};
@@ -84,6 +86,9 @@ impl OptimizeArgs {
         let (merged, done) = if self.dry_run {
             (None, run.preview()?)
         } else {
+            if is_unfinished(&data) {
+                finish_forgetting(&location, output)?;
+            }
             if let Some(problem) = problem {
                 output.note(&format!("note: {problem}; the patterns of ctxbridge alone are used"));
             }

@@ -4,6 +4,7 @@ mod choose;
 mod tell;
 
 use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
 
 use anyhow::Context as _;
 use serde_json::json;
@@ -13,7 +14,7 @@ use super::config::load;
 use super::output::{GOOD, Output, count, styled};
 use super::{CommandOutcome, UsageError};
 use crate::hook::remove_traces;
-use ctxbridge_archive::forget::{ClientFiles, ForgetPlan, Tombstones, forget, remove_from_history};
+use ctxbridge_archive::forget::{ClientFiles, ForgetPlan, Tombstones, forget, is_unfinished, remove_from_history};
 use ctxbridge_archive::learn::LearningPatterns;
 use ctxbridge_archive::open::Location;
 use ctxbridge_archive::store::sqlite::LockPolicy;
@@ -77,6 +78,9 @@ impl ForgetArgs {
         let plan = self.plan(&location, output)?;
         output.clear_progress();
         let Some(plan) = plan.filter(|plan| !plan.is_empty()) else {
+            if is_unfinished(location.data()) {
+                finish_forgetting(&location, output)?;
+            }
             output.note("nothing in the archive fits, so there is nothing to forget");
             return Ok(CommandOutcome::No);
         };
@@ -106,26 +110,14 @@ impl ForgetArgs {
         if let Err(error) = super::server::forget(config, location, plan, output) {
             left.push(format!("the team server still has it: {error:#}. Once it can be reached: {}", tell::revoke(plan)));
         }
+        let known = plan.bury(data)?;
+        let traces = remove_traces(data, paths::home_dir().as_deref(), plan);
+        left.extend(traces.left);
+        let removed = if self.transcripts { remove_from_client(&files, &known, plan, &mut left) } else { Vec::new() };
+        // At last, for nobody else knows what there is to be removed elsewhere.
         let done = forget(location, plan, now_ms, &mut |step| output.progress(step))
             .context("not all of it was forgotten; try again")?;
         left.extend(done.left.iter().map(|(path, why)| format!("{}: {why}", path.display())));
-        let traces = remove_traces(data, paths::home_dir().as_deref(), plan);
-        left.extend(traces.left);
-        let mut removed = Vec::new();
-        if self.transcripts {
-            let known = Tombstones::read(data)?;
-            for file in files {
-                match file.remove(&known) {
-                    Ok(paths) => removed.extend(paths),
-                    Err(error) => left.push(format!("a transcript of Claude Code: {error}")),
-                }
-            }
-            match client_folder().map(|client| remove_from_history(&client, plan)) {
-                Some(Ok(path)) => removed.extend(path),
-                Some(Err(error)) => left.push(format!("Claude Code's history of prompts: {error}")),
-                None => {}
-            }
-        }
         output.progress("looking for learnings in what is left");
         if let Err(error) = look_again(location, plan) {
             output.note(&format!(
@@ -150,6 +142,33 @@ impl ForgetArgs {
         anyhow::ensure!(left.is_empty(), "not all of it was forgotten; what is said above is left");
         Ok(CommandOutcome::Yes)
     }
+}
+
+/// Overwrites what is left of something that was forgotten, when that was interrupted.
+pub(super) fn finish_forgetting(location: &Location, output: &Output) -> anyhow::Result<()> {
+    let now_ms = jiff::Timestamp::now().as_millisecond();
+    let done = forget(location, &ForgetPlan::default(), now_ms, &mut |step| output.progress(step))?;
+    for (path, why) in &done.left {
+        output.note(&format!("{} still has pieces of what was forgotten: {why}", path.display()));
+    }
+    Ok(())
+}
+
+/// Removes what goes from the client's own files, and returns those that were changed or removed.
+fn remove_from_client(files: &[ClientFiles], known: &Tombstones, plan: &ForgetPlan, left: &mut Vec<String>) -> Vec<PathBuf> {
+    let mut removed = Vec::new();
+    for file in files {
+        match file.remove(known) {
+            Ok(paths) => removed.extend(paths),
+            Err(error) => left.push(format!("a transcript of Claude Code: {error}")),
+        }
+    }
+    match client_folder().map(|client| remove_from_history(&client, plan)) {
+        Some(Ok(path)) => removed.extend(path),
+        Some(Err(error)) => left.push(format!("Claude Code's history of prompts: {error}")),
+        None => {}
+    }
+    removed
 }
 
 /// Learnings and snapshots of a session go with it; what is left of it may have some.
