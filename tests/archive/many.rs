@@ -32,12 +32,12 @@ fn each_is_archived_as_it_is() {
     assert_eq!(turns(&sandbox), u64::from(SESSIONS) + 1);
     sandbox.assert_sound();
 
-    // What is new is all that is read again.
+    // What is new is all that is read again; the turn before it was open, and counts as grown.
     talks[7].append(Lines::of("s").seed(5_007).turn("And times 8?"));
     talks[8].write(Lines::of("s").seed(5_008).turn("Another past."));
     empty.write(Lines::of("s").seed(1_002).turn("Not empty any more."));
     let imported = sandbox.json(&["archive", "import"]);
-    assert_eq!((&imported["turns"], &imported["rewritten"]), (&3.into(), &1.into()), "{imported}");
+    assert_eq!((&imported["turns"], &imported["rewritten"]), (&4.into(), &1.into()), "{imported}");
     for talk in [&talks[7], &talks[8], &empty] {
         sandbox.assert_archived(talk);
     }
