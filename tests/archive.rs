@@ -17,6 +17,7 @@ mod index;
 mod kill;
 mod left_out;
 pub(crate) mod lines;
+mod many;
 mod mods;
 mod paths;
 mod pieces;

@@ -81,7 +81,7 @@ impl Installation {
 
     /// Puts the original back and checks that it is, to the byte.
     fn revert(&self) {
-        let reverted = self.with_patcher(|patcher| patcher.revert(&self.target())).unwrap();
+        let reverted = self.with_patcher(|patcher| patcher.revert(&self.target(), false)).unwrap();
         assert_eq!(reverted.state, RevertedState::Reverted);
         assert_eq!(digest::of_file(&self.path).unwrap(), self.original_sha256);
     }

@@ -157,7 +157,7 @@ fn an_executable_comes_back_to_the_byte() {
         let stranger = Patcher::new(elsewhere.path(), Catalog::embedded().unwrap(), &|_| {});
         assert_eq!(stranger.verify(&target).unwrap().state, TargetState::Patched, "{name}");
 
-        patcher.revert(&target).unwrap_or_else(|error| panic!("{name}: {error}"));
+        patcher.revert(&target, false).unwrap_or_else(|error| panic!("{name}: {error}"));
         assert_eq!(digest::of_file(&copy).unwrap(), release.sha256, "{name}");
     }
 }

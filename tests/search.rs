@@ -81,7 +81,7 @@ impl Archive {
     }
 
     fn refresh(&mut self) -> usize {
-        search::refresh(&mut self.store, &mut self.index, usize::MAX, &mut |_| {}).unwrap().entries
+        search::refresh(&mut self.store, &mut self.index, usize::MAX, &mut |_, _| {}).unwrap().entries
     }
 
     fn embed(&mut self, most: usize) -> usize {

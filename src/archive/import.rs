@@ -1,25 +1,33 @@
 /*!
 Imports many transcripts at once.
 
-Reading, interpreting and compressing use all processors; writing is one at a time. Each transcript continues at its cursor, so an
-interrupted import is simply run again.
+Reading, interpreting and compressing use all processors; writing is one at a time. Short transcripts are written many at a time: with
+a transaction for each, an import of 100,000 sessions would mostly write the same pages of the database again and again. Each
+transcript continues at its cursor, so an interrupted import is simply run again.
 */
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use super::ingest::{AfterPass, IngestReport, ingest_with};
+use super::ingest::{AfterPass, IngestReport, PreparedPass, ingest_with, prepare};
 use super::open::{Location, OpenedArchive};
 use super::reader::{Comparison, ReadError};
 use super::recovery;
 use super::side_files::{OmittedFile, SideFileEffort, SideFileReport, ingest_side_files};
 use super::store::sqlite::LockPolicy;
-use super::store::{Batch, Store, StoreError, Transcript};
+use super::store::{AppendOutcome, Batch, Store, StoreError, Transcript};
 use ctxbridge_config::StoreKind;
 
 /// Maximum number of threads: more would wait for each other at the store.
 const MAX_IMPORT_THREADS: usize = 8;
+
+/// Maximum size of a transcript that is written together with others, in bytes.
+const MAX_GROUPED_BYTES: u64 = 256 << 10;
+
+/// Maximum number of transcripts that are written together, and of their bytes. Hooks wait for such a transaction.
+const MAX_GROUP_TRANSCRIPTS: usize = 128;
+const MAX_GROUP_BYTES: u64 = 1 << 20;
 
 /// Result of an import, final or so far.
 #[derive(Clone, Debug, Default)]
@@ -113,19 +121,23 @@ fn attempt(
             done.quarantined = aside.or(done.quarantined.take());
             done.fallback_reason = instead;
         }
-        while let Some(path) = paths.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let mut beside = SideFileReport::default();
-            let pass = ingest_one(&mut *store, path, comparison, after, &writing, &mut beside);
+        let mut importer = Importer { store: &mut *store, comparison, after, writing: &writing, group: Group::default() };
+        let finished = |path: &PathBuf, imported: Imported| {
             let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
             done.transcripts += 1;
-            done.add_side_files(beside);
-            match pass {
+            done.add_side_files(imported.beside);
+            match imported.pass {
                 Ok(pass) => done.add(&pass),
                 Err(ReadError::Store(error)) => return Err(error),
                 Err(error) => done.failed.push((path.clone(), error.to_string())),
             }
             progress(&done);
+            Ok(())
+        };
+        while let Some(path) = paths.get(next.fetch_add(1, Ordering::Relaxed)) {
+            importer.take(path, &finished)?;
         }
+        importer.write_group(&finished)?;
         // Pages in the database have checksums by which a flipped bit is turned back; the log has none of that kind.
         store.checkpoint()
     };
@@ -139,24 +151,105 @@ fn attempt(
     Ok(done.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
-fn ingest_one(
-    store: &mut dyn Store,
-    path: &Path,
+/// What became of a transcript and the files beside it.
+struct Imported {
+    beside: SideFileReport,
+    pass: Result<IngestReport, ReadError>,
+}
+
+/// Transcripts that were read and are written together.
+#[derive(Default)]
+struct Group<'p> {
+    transcripts: Vec<(&'p PathBuf, Transcript, PreparedPass, SideFileReport)>,
+    bytes: u64,
+}
+
+/// Receives the result of each transcript. An error ends the import.
+type Finished<'f> = &'f dyn Fn(&PathBuf, Imported) -> Result<(), StoreError>;
+
+/// A thread's part of an import.
+struct Importer<'a, 'p> {
+    store: &'a mut dyn Store,
     comparison: Comparison,
-    after: AfterPass<'_>,
-    writing: &Mutex<()>,
-    beside: &mut SideFileReport,
-) -> Result<IngestReport, ReadError> {
-    let transcript = Transcript::at(path);
-    let append = &mut |store: &mut dyn Store, batch: &Batch| {
-        // Those who wait here are awake at once; SQLite's own waiting sleeps.
-        let _turn = writing.lock().unwrap_or_else(PoisonError::into_inner);
-        store.append(batch)
-    };
-    *beside = ingest_side_files(store, &transcript, SideFileEffort::Whole, append)?;
-    let pass = ingest_with(store, &transcript, path, comparison, append)?;
-    after(store, &transcript, &pass)?;
-    Ok(pass)
+    after: AfterPass<'a>,
+    writing: &'a Mutex<()>,
+    group: Group<'p>,
+}
+
+impl<'p> Importer<'_, 'p> {
+    /// Archives a transcript, or reads it and leaves it to the group.
+    fn take(&mut self, path: &'p PathBuf, finished: Finished<'_>) -> Result<(), StoreError> {
+        let mut beside = SideFileReport::default();
+        match self.prepare(path, &mut beside) {
+            Ok(Some((transcript, pass))) => {
+                self.group.bytes += pass.report.bytes;
+                self.group.transcripts.push((path, transcript, pass, beside));
+                if self.group.transcripts.len() >= MAX_GROUP_TRANSCRIPTS || self.group.bytes >= MAX_GROUP_BYTES {
+                    self.write_group(finished)?;
+                }
+                Ok(())
+            }
+            Ok(None) => {
+                let pass = self.ingest(path);
+                finished(path, Imported { beside, pass })
+            }
+            Err(error) => finished(path, Imported { beside, pass: Err(error) }),
+        }
+    }
+
+    /// Archives the files beside a transcript, and reads it if it is short; else returns none.
+    fn prepare(&mut self, path: &Path, beside: &mut SideFileReport) -> Result<Option<(Transcript, PreparedPass)>, ReadError> {
+        let transcript = Transcript::at(path);
+        let writing = self.writing;
+        *beside =
+            ingest_side_files(self.store, &transcript, SideFileEffort::Whole, &mut |store, batch| append(store, batch, writing))?;
+        if std::fs::metadata(path).is_ok_and(|file| file.is_file() && file.len() <= MAX_GROUPED_BYTES) {
+            let prepared = prepare(self.store, &transcript, path, self.comparison)?;
+            return Ok(prepared.map(|pass| (transcript, pass)));
+        }
+        Ok(None)
+    }
+
+    /// Archives a transcript that is not written together with others.
+    fn ingest(&mut self, path: &Path) -> Result<IngestReport, ReadError> {
+        let transcript = Transcript::at(path);
+        let writing = self.writing;
+        let append = &mut |store: &mut dyn Store, batch: &Batch| append(store, batch, writing);
+        let pass = ingest_with(self.store, &transcript, path, self.comparison, append)?;
+        (self.after)(self.store, &transcript, &pass)?;
+        Ok(pass)
+    }
+
+    /// Writes the group in one transaction.
+    fn write_group(&mut self, finished: Finished<'_>) -> Result<(), StoreError> {
+        let Group { transcripts, .. } = std::mem::take(&mut self.group);
+        let batches: Vec<&Batch> = transcripts.iter().filter_map(|(_, _, pass, _)| pass.batch.as_ref()).collect();
+        let outcomes = if batches.is_empty() {
+            Vec::new()
+        } else {
+            let _turn = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+            self.store.append_all(&batches)?
+        };
+        let mut outcomes = outcomes.into_iter();
+        for (path, transcript, PreparedPass { batch, report }, beside) in transcripts {
+            let is_written = batch.is_none() || outcomes.next() == Some(AppendOutcome::Committed);
+            let pass = if is_written {
+                (self.after)(self.store, &transcript, &report)?;
+                Ok(report)
+            } else {
+                // Another process was first, and the rest is for a pass of its own.
+                self.ingest(path)
+            };
+            finished(path, Imported { beside, pass })?;
+        }
+        Ok(())
+    }
+}
+
+/// Those who wait here are awake at once; SQLite's own waiting sleeps.
+fn append(store: &mut dyn Store, batch: &Batch, writing: &Mutex<()>) -> Result<AppendOutcome, StoreError> {
+    let _turn = writing.lock().unwrap_or_else(PoisonError::into_inner);
+    store.append(batch)
 }
 
 impl ImportReport {

@@ -27,6 +27,68 @@ pub struct IngestReport {
     pub interpreter: Interpreter,
 }
 
+impl IngestReport {
+    /// Counts a batch. `last` is the index of the newest turn before it, and then of the newest in it.
+    fn add(&mut self, batch: &Batch, last: &mut Option<u32>) {
+        self.is_first |= batch.expected_cursor.is_none();
+        let before = batch.rewritten.map_or(batch.expected_cursor.map_or(0, |(_, bytes)| bytes), |rewritten| rewritten.shared);
+        self.bytes += batch.cursor.bytes - before;
+        // The open turn is in every batch while it grows.
+        let grows = batch.turns.first().is_some_and(|first| Some(first.index) == *last);
+        self.turns += batch.turns.len() as u64 - u64::from(grows);
+        *last = batch.turns.last().map(|turn| turn.index).or(*last);
+        self.was_rewritten |= batch.rewritten.is_some();
+    }
+}
+
+/// A pass over a short transcript that was read, and is not written yet.
+#[derive(Debug)]
+pub(super) struct PreparedPass {
+    /// The new content; `None` if there is none.
+    pub batch: Option<Batch>,
+    /// Report of the pass once that is in the archive.
+    pub report: IngestReport,
+}
+
+/// Reads the new content of a transcript; `None` if that is more than one batch.
+///
+/// # Errors
+/// If it cannot be read, or the store cannot be.
+pub(super) fn prepare(
+    store: &mut dyn Store,
+    transcript: &Transcript,
+    path: &Path,
+    comparison: Comparison,
+) -> Result<Option<PreparedPass>, ReadError> {
+    if is_forgotten(store, transcript)? {
+        return Ok(Some(PreparedPass { batch: None, report: IngestReport::default() }));
+    }
+    let healed = heal(store, transcript, path, comparison)?;
+    let mut reader = TranscriptReader::open(store, transcript, path, comparison)?;
+    let batch = reader.next_batch(store)?;
+    if batch.is_some() && reader.remaining() > 0 {
+        return Ok(None);
+    }
+    let mut report = IngestReport { healed, ..IngestReport::default() };
+    if let Some(batch) = &batch {
+        report.add(batch, &mut None);
+    }
+    report.interpreter = reader.into_interpreter();
+    Ok(Some(PreparedPass { batch, report }))
+}
+
+/// `true` if the user had the whole session, or this file beside its transcript, forgotten.
+fn is_forgotten(store: &mut dyn Store, transcript: &Transcript) -> Result<bool, StoreError> {
+    let forgotten = store.blanks()?.tombstones;
+    let is_of_forgotten = |file: &str| forgotten.has_file(&transcript.session, file);
+    Ok(forgotten.has_session(&transcript.session) || transcript.part.side_file().is_some_and(is_of_forgotten))
+}
+
+/// Puts damaged segments back from the transcript's file: its bytes are at hand, and whoever compares all of them has the time.
+fn heal(store: &mut dyn Store, transcript: &Transcript, path: &Path, comparison: Comparison) -> Result<u64, StoreError> {
+    if comparison == Comparison::Whole { store.heal_from_file(&transcript.path, path) } else { Ok(0) }
+}
+
 /// Called after each of many passes, with its result.
 pub type AfterPass<'a> = &'a (dyn Fn(&mut dyn Store, &Transcript, &IngestReport) -> Result<(), StoreError> + Sync);
 
@@ -58,8 +120,7 @@ pub fn ingest_with(
     comparison: Comparison,
     append: AppendBatch<'_>,
 ) -> Result<IngestReport, ReadError> {
-    // Its bytes are at hand, and whoever compares all of them has the time.
-    let healed = if comparison == Comparison::Whole { store.heal_from_file(&transcript.path, path)? } else { 0 };
+    let healed = heal(store, transcript, path, comparison)?;
     let (pass, batches) =
         pass(store, (transcript, path), &mut |store| TranscriptReader::open(store, transcript, path, comparison), append)?;
     if batches > 1 {
@@ -91,9 +152,7 @@ fn pass(
     append: AppendBatch<'_>,
 ) -> Result<(IngestReport, usize), ReadError> {
     let mut pass = IngestReport::default();
-    let forgotten = store.blanks()?.tombstones;
-    let is_of_forgotten = |file: &str| forgotten.has_file(&transcript.session, file);
-    if forgotten.has_session(&transcript.session) || transcript.part.side_file().is_some_and(is_of_forgotten) {
+    if is_forgotten(store, transcript)? {
         return Ok((pass, 0));
     }
     let mut last = None;
@@ -105,15 +164,7 @@ fn pass(
                 continue 'again;
             }
             batches += 1;
-            pass.is_first |= batch.expected_cursor.is_none();
-            let before =
-                batch.rewritten.map_or(batch.expected_cursor.map_or(0, |(_, bytes)| bytes), |rewritten| rewritten.shared);
-            pass.bytes += batch.cursor.bytes - before;
-            // The open turn is in every batch while it grows.
-            let grows = batch.turns.first().is_some_and(|first| Some(first.index) == last);
-            pass.turns += batch.turns.len() as u64 - u64::from(grows);
-            last = batch.turns.last().map(|turn| turn.index).or(last);
-            pass.was_rewritten |= batch.rewritten.is_some();
+            pass.add(&batch, &mut last);
         }
         pass.interpreter = reader.into_interpreter();
         return Ok((pass, batches));

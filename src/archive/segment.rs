@@ -3,9 +3,10 @@
 //! Each piece is kept once, under the SHA-256 of its bytes. A turn is a range of a transcript's bytes; its text and its summary are
 //! read from there. So the whole archive takes about a quarter of the size of the transcripts.
 
+use std::cell::RefCell;
 use std::io;
 
-use zstd::bulk::Decompressor;
+use zstd::bulk::{Compressor, Decompressor};
 use zstd::dict::DecoderDictionary;
 use zstd::zstd_safe::CParameter;
 
@@ -24,6 +25,9 @@ pub const JOIN_BELOW_BYTES: u32 = 128 << 10;
 /// zstd's level. The next one takes twice as long, and somebody waits for the first pass over a long session.
 const LEVEL: i32 = 4;
 
+/// The level for less than a segment.
+const SHORT_LEVEL: i32 = 3;
+
 /// Binary logarithm of the entries in its two hash tables, one more than usual: 0.5 % smaller. For the few bytes
 /// of a hook, zstd chooses small tables.
 const HASH_LOG: u32 = 19;
@@ -33,12 +37,32 @@ const HASH_LOG: u32 = 19;
 /// # Errors
 /// If zstd runs out of memory.
 pub fn pack(start: u64, bytes: &[u8]) -> io::Result<Vec<Segment>> {
-    let mut compressor = zstd::bulk::Compressor::new(if bytes.len() >= MAX_SEGMENT_BYTES { LEVEL } else { 3 })?;
-    compressor.include_checksum(true)?;
+    thread_local! {
+        // Making its tables takes longer than compressing a short transcript.
+        static SHORT: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
+    }
     if bytes.len() >= MAX_SEGMENT_BYTES {
+        let mut compressor = compressor(LEVEL)?;
         compressor.set_parameter(CParameter::HashLog(HASH_LOG))?;
         compressor.set_parameter(CParameter::ChainLog(HASH_LOG))?;
+        return pack_with(&mut compressor, start, bytes);
     }
+    SHORT.with_borrow_mut(|short| {
+        let compressor = match short {
+            Some(compressor) => compressor,
+            None => short.insert(compressor(SHORT_LEVEL)?),
+        };
+        pack_with(compressor, start, bytes)
+    })
+}
+
+fn compressor(level: i32) -> io::Result<Compressor<'static>> {
+    let mut compressor = Compressor::new(level)?;
+    compressor.include_checksum(true)?;
+    Ok(compressor)
+}
+
+fn pack_with(compressor: &mut Compressor<'_>, start: u64, bytes: &[u8]) -> io::Result<Vec<Segment>> {
     let mut start = start;
     let pieces = bytes.chunks(MAX_SEGMENT_BYTES).map(|piece| {
         let (sha256, data) = (digest::sha256(piece), compressor.compress(piece)?);

@@ -92,7 +92,7 @@ impl DemoArgs {
         ensure!(state == TargetState::Patched, "the patched copy does not verify: {state:?}");
         story.tell("verify: patched, every byte as written")?;
 
-        let reverted = patcher.revert(&target)?;
+        let reverted = patcher.revert(&target, false)?;
         let now = digest::of_file(&target.path).with_context(|| format!("cannot read {}", target.path.display()))?;
         ensure!(now == original && reverted.restored_sha256 == original, "the reverted copy is not the original: {now}");
         story.tell("revert: the original is back")?;

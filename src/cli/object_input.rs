@@ -5,9 +5,6 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde_json::de::IoRead;
-use serde_json::{StreamDeserializer, value::RawValue};
-
 /// Bytes that are read at once.
 const CHUNK_BYTES: usize = 64 << 10;
 
@@ -20,13 +17,17 @@ pub(super) fn read_object(input: impl Read + Send + 'static, most: u64, timeout:
         return Vec::new();
     }
     let mut bytes = Vec::new();
+    let mut object = ObjectEnd::default();
     loop {
         match chunks.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-            Ok(chunk) => bytes.extend(chunk),
+            Ok(chunk) => {
+                let is_whole = object.is_in(&chunk);
+                bytes.extend(chunk);
+                if is_whole {
+                    return bytes;
+                }
+            }
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return bytes,
-        }
-        if is_whole_object(&bytes) {
-            return bytes;
         }
     }
 }
@@ -41,14 +42,40 @@ fn forward(input: impl Read, most: u64, to: &Sender<Vec<u8>>) {
     }
 }
 
-/// `true` if the bytes begin with a whole JSON object. Most chunks of a long one do not end with a brace, so it is not parsed for them.
-fn is_whole_object(bytes: &[u8]) -> bool {
-    let is_closed = bytes.trim_ascii_end().last() == Some(&b'}');
-    is_closed && matches!(objects(bytes).next(), Some(Ok(_)))
+/// Finds the end of an object piece by piece. A list of messages has megabytes, so no byte is looked at twice.
+#[derive(Debug, Default)]
+struct ObjectEnd {
+    /// What the input begins with; of a list, say, no end is looked for.
+    first: Option<u8>,
+    depth: usize,
+    is_in_text: bool,
+    is_escaped: bool,
 }
 
-fn objects(bytes: &[u8]) -> StreamDeserializer<'_, IoRead<&[u8]>, Box<RawValue>> {
-    serde_json::Deserializer::from_reader(bytes).into_iter()
+impl ObjectEnd {
+    /// `true` if the object ends in this piece of the input.
+    fn is_in(&mut self, piece: &[u8]) -> bool {
+        let first = || piece.iter().copied().find(|byte| !byte.is_ascii_whitespace());
+        self.first = self.first.or_else(first);
+        self.first == Some(b'{') && piece.iter().any(|byte| self.is_at(*byte))
+    }
+
+    fn is_at(&mut self, byte: u8) -> bool {
+        if self.is_in_text {
+            let is_escaped = std::mem::take(&mut self.is_escaped);
+            self.is_in_text = is_escaped || byte != b'"';
+            self.is_escaped = !is_escaped && byte == b'\\';
+            return false;
+        }
+        match byte {
+            b'"' => self.is_in_text = true,
+            b'{' => self.depth += 1,
+            b'}' if self.depth == 1 => return true,
+            b'}' => self.depth = self.depth.saturating_sub(1),
+            _ => {}
+        }
+        false
+    }
 }
 
 #[cfg(test)]
@@ -77,6 +104,8 @@ mod tests {
         let begun = Instant::now();
         assert_eq!(read_object(held_open(&["{\"a\": {}", ", \"b\": 1}\n"]), 1 << 20, long), b"{\"a\": {}, \"b\": 1}\n");
         assert_eq!(read_object(&b"[] or anything"[..], 1 << 20, long), b"[] or anything");
+        let text = "{\"a }\": \"\\\"}\\\\\", \"b\": {}}";
+        assert_eq!(read_object(held_open(&["{\"a }\": \"\\", "\"}\\\\\", \"b\": {", "}}"]), 1 << 20, long), text.as_bytes());
         assert_eq!(read_object(&b"{\"a\": 1}"[..], 4, long), b"{\"a\"");
         assert!(begun.elapsed() < long, "none of them was waited for");
     }

@@ -132,7 +132,7 @@ fn newest_unmarked_start(data: &Path) -> Option<i64> {
         session: Option<String>,
     }
     let marked: BTreeSet<String> = ModState::in_dir(data).all_loaded().into_iter().map(|loaded| loaded.session).collect();
-    let bytes = files::read(data.join("logs").join(HookMetrics::FILE)).ok()?;
+    let bytes = files::read(HookMetrics::in_dir(data).path()).ok()?;
     let start = Event::SessionStart.name();
     let lines = bytes.rsplit(|byte| *byte == b'\n').filter(|line| memmem::find(line, start.as_bytes()).is_some());
     let lines = lines.filter_map(|line| serde_json::from_slice::<MetricsLine>(line).ok());

@@ -1,11 +1,12 @@
 /*!
 `ctxbridge dashboard`: a page on loopback that shows the state of the archive, the hooks and pruning.
-[`Dashboard`] is the server, on a thread of its own. `guard` decides which requests are answered, and `data` reads the data of the
-page. `assets` is the page, which is inside the binary, so that nothing is fetched from anywhere. Each request opens the archive
+[`Dashboard`] is the server, on a thread of its own. `connections` limits their number and how long they may be silent, `guard`
+decides which requests are answered, and `data` reads the data of the page. `assets` is the page, which is inside the binary, so that nothing is fetched from anywhere. Each request opens the archive
 for reading and closes it again: no hook ever waits for an idle page.
 */
 
 mod assets;
+mod connections;
 pub mod data;
 mod guard;
 mod server;
@@ -17,6 +18,7 @@ use std::thread::{self, JoinHandle};
 
 use tokio::sync::oneshot;
 
+use connections::ConnectionLimits;
 pub use data::DashboardConfig;
 
 /// Errors from starting the dashboard.
@@ -74,8 +76,7 @@ impl Dashboard {
                 runtime.block_on(async move {
                     tokio::select! {
                         _ = stopped => {}
-                        // `axum::serve` retries failed accepts itself and never returns.
-                        _ = axum::serve(listener, router) => {}
+                        () = connections::serve(&listener, router, ConnectionLimits::default()) => {}
                     }
                 });
                 // Someone may be replaying a long session, which nobody waits for any more.

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::checks::{DAY_MS, count};
 use super::{HealthCheck, HealthStatus};
-use crate::dashboard::data::HookRunReport;
+use crate::hook::HookRunReport;
 use crate::hook::{Event, Log, RECALL_TIMEOUT, Spool};
 use ctxbridge_common::files;
 

@@ -37,16 +37,23 @@ pub struct HookMeasurement {
 /// Metrics of a data folder.
 #[derive(Clone, Debug)]
 pub struct HookMetrics {
-    folder: PathBuf,
+    path: PathBuf,
 }
 
 impl HookMetrics {
-    /// Name of the file.
-    pub const FILE: &str = "metrics.jsonl";
-
     /// Opens the metrics of a data folder.
     pub fn in_dir(data: &Path) -> Self {
-        Self { folder: data.join("logs") }
+        Self { path: data.join("logs/metrics.jsonl") }
+    }
+
+    /// The file that lines are appended to.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Both files, the older one first; either may be missing.
+    pub fn files(self) -> [PathBuf; 2] {
+        [self.path.with_extension("jsonl.1"), self.path]
     }
 
     /// Appends the line of a hook, which started at `now_ms`.
@@ -68,7 +75,7 @@ impl HookMetrics {
             "ts": time, "event": event.name(), "session": session, "ms": ms, "bytes": bytes, "turns": turns, "learnings": learnings,
             "recall_timeouts": recall_timeouts, "ok": error.is_none(), "error": error,
         });
-        files::append(&self.folder.join(Self::FILE), &format!("{line}\n"), MAX_METRICS_BYTES)
+        files::append(&self.path, &format!("{line}\n"), MAX_METRICS_BYTES)
     }
 }
 
@@ -89,7 +96,7 @@ mod tests {
         };
         add(None).expect("written");
         add(Some("no room")).expect("written");
-        let path = data.path().join("logs").join(HookMetrics::FILE);
+        let [older, path] = metrics.clone().files();
         insta::assert_snapshot!(fs::read_to_string(&path).expect("there"), @r#"
         {"ts":"2026-09-21T14:13:20.123Z","event":"Stop","session":"s","ms":12.35,"bytes":7,"turns":2,"learnings":1,"recall_timeouts":1,"ok":true,"error":null}
         {"ts":"2026-09-21T14:13:20.123Z","event":"Stop","session":"s","ms":12.35,"bytes":7,"turns":2,"learnings":1,"recall_timeouts":1,"ok":false,"error":"no room"}
@@ -97,6 +104,6 @@ mod tests {
         fs::write(&path, vec![b'\n'; MAX_METRICS_BYTES as usize + 1]).expect("written");
         add(None).expect("written");
         assert_eq!(fs::read_to_string(&path).expect("there").lines().count(), 1);
-        assert!(path.with_extension("jsonl.1").exists());
+        assert!(older.exists());
     }
 }

@@ -5,7 +5,7 @@ A hook must not be noticed except for its reply. Any failure is logged and the e
 exit code is 2, from `pre-compact`, to block a compaction.
 
 Every event ends in [`run`]. What could not be written goes to the [`Spool`], and the next hook that nobody waits for takes it in.
-[`HookMetrics`] records the duration and the work of each run.
+[`HookMetrics`] records the duration and the work of each run, and [`HookRunReport`] sums them up.
 */
 
 mod background;
@@ -26,6 +26,7 @@ mod prompt;
 mod recall;
 mod recall_history;
 mod reply;
+mod run_report;
 mod session_start;
 pub mod settings;
 mod spool;
@@ -48,6 +49,7 @@ pub use metrics::{HookMeasurement, HookMetrics};
 pub use project_watch::{look_at_project, queue_move_notice};
 pub use recall::RECALL_TIMEOUT;
 pub use reply::{HookReply, Printed};
+pub use run_report::{HookRunReport, HookRunStats};
 pub use spool::{PendingWrite, Spool};
 
 use ctxbridge_archive::store::sqlite::LockPolicy;

@@ -9,12 +9,13 @@ use jiff::tz::TimeZone;
 use rmcp::model::JsonObject;
 use rmcp::schemars::JsonSchema;
 use rmcp::schemars::generate::{Contract, SchemaSettings};
-use serde::de::{DeserializeOwned, Error};
+use serde::de::{DeserializeOwned, Error, IntoDeserializer};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::Library;
 use super::error::ToolError;
+use ctxbridge_archive::learn::LearningKind;
 use ctxbridge_archive::project::{KnownFolders, ProjectError, ProjectScope};
 use ctxbridge_archive::search::{Mode, TextKind, time};
 use ctxbridge_archive::store::Store;
@@ -117,7 +118,8 @@ pub(super) struct LearningsArguments {
     pub query: Option<String>,
     /// Only decisions, solutions, outcomes, hand-offs, or checkpoints
     #[schemars(with = "Option<String>", extend("enum" = ["decision", "solution", "outcome", "handoff", "checkpoint"]))]
-    pub kind: Option<ctxbridge_archive::learn::LearningKind>,
+    #[serde(default, deserialize_with = "learning_kind")]
+    pub kind: Option<LearningKind>,
     /// Only of sessions that worked in this folder or below; the end of its path is enough, `.` is the current one
     pub project: Option<String>,
     /// Only what was said then or later: a day, a time, or words such as `last week`
@@ -137,13 +139,18 @@ pub(super) struct LearningsArguments {
 /// If one is missing, unknown or of a wrong type.
 pub(super) fn read<T: DeserializeOwned>(given: &JsonObject) -> Result<T, ToolError> {
     serde_path_to_error::deserialize(Value::Object(given.clone())).map_err(|error| {
-        let why = error.inner().to_string();
+        let why = in_plain_words(&error.inner().to_string());
         // What is missing or unknown is named by the message alone.
         let named = why.split('`').nth(1).unwrap_or("arguments").to_owned();
         let path = error.path().to_string();
         let is_of_all = path == "." || why.starts_with("missing field") || why.starts_with("unknown field");
         ToolError::InvalidArgument { name: if is_of_all { named } else { path }, why }
     })
+}
+
+/// The reason without the name of a Rust type, which means nothing to a model.
+fn in_plain_words(why: &str) -> String {
+    why.replace("expected u32", "expected a whole number from 0 on")
 }
 
 /// Text that identifies a request, for cursors. It does not depend on the order of arguments, the page or its size.
@@ -187,6 +194,12 @@ fn named<'de, D: Deserializer<'de>, T: ValueEnum>(deserializer: D) -> Result<Opt
     })
 }
 
+/// Deserializes a kind of learnings from a string alone: an enum could be written as an object as well.
+fn learning_kind<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<LearningKind>, D::Error> {
+    let Some(name) = Option::<String>::deserialize(deserializer)? else { return Ok(None) };
+    LearningKind::deserialize(name.into_deserializer()).map(Some)
+}
+
 /// The schema of arguments.
 pub(super) fn schema_of_input<T: JsonSchema>() -> Arc<JsonObject> {
     schema::<T>(Contract::Deserialize)
@@ -218,6 +231,9 @@ fn simplify(schema: &mut Value, is_input: bool) {
         Value::Object(fields) => {
             if fields.get("format").is_some_and(Value::is_string) {
                 fields.remove("format");
+            }
+            if is_input && fields.get("default").is_some_and(Value::is_null) {
+                fields.remove("default");
             }
             if let Some(Value::Array(types)) = fields.get_mut("type").filter(|_| is_input) {
                 types.retain(|name| name != "null");
@@ -251,8 +267,11 @@ mod tests {
     fn what_is_wrong_is_named() {
         assert_eq!(failed::<SearchArguments>(json!({})), "`query`: missing field `query`");
         assert!(failed::<SearchArguments>(json!({ "query": "a", "limits": 1 })).starts_with("`limits`: unknown field `limits`"));
-        assert!(failed::<SearchArguments>(json!({ "query": "a", "limit": "many" })).starts_with("`limit`: invalid type"));
-        assert!(failed::<SearchArguments>(json!({ "query": ["a"] })).starts_with("`query`: invalid type"));
+        let limit = failed::<SearchArguments>(json!({ "query": "a", "limit": "many" }));
+        assert_eq!(limit, "`limit`: invalid type: string \"many\", expected a whole number from 0 on");
+        assert_eq!(failed::<SearchArguments>(json!({ "query": ["a"] })), "`query`: invalid type: sequence, expected a string");
+        let kind = failed::<LearningsArguments>(json!({ "kind": 5 }));
+        assert_eq!(kind, "`kind`: invalid type: integer `5`, expected a string");
         let kind = "`kind`: \"words\" is not one of prompt, answer, tool, file, summary";
         assert_eq!(failed::<SearchArguments>(json!({ "query": "a", "kind": "words" })), kind);
         assert!(

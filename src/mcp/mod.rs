@@ -15,6 +15,7 @@ mod error;
 mod learnings;
 pub mod library;
 mod page;
+mod parameters;
 mod recall;
 mod resources;
 mod search;

@@ -8,16 +8,16 @@ becomes the answer to its call, and the server goes on.
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, ErrorData, Implementation,
-    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams,
-    ReadResourceResponse, ReadResourceResult, ServerCapabilities, ServerConfig, Tool,
+    CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult, ErrorCode, ErrorData,
+    Implementation, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, PaginatedRequestParams,
+    ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult, ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::{RequestContext, ServerInitializeError};
 use rmcp::{RoleServer, ServerHandler, serve_server};
 use serde_json::json;
 
 use super::error::ToolError;
-use super::{Library, resources, tools};
+use super::{Library, parameters, resources, tools};
 
 /// Instructions that a client gives to its model.
 const INSTRUCTIONS: &str = "ctxbridge keeps what was said and done in Claude Code sessions, also what a compaction or pruning took out of \
@@ -157,6 +157,15 @@ impl ServerHandler for McpServer {
     ) -> Result<ReadResourceResponse, ErrorData> {
         let contents = self.ask(move |library| resources::read(library, &request.uri)).await.map_err(refused)?;
         Ok(ReadResourceResult::new(vec![contents]).into())
+    }
+
+    // A request of ours that comes here has parameters that the SDK could not read.
+    async fn on_custom_request(&self, request: CustomRequest, _: RequestContext<RoleServer>) -> Result<CustomResult, ErrorData> {
+        let CustomRequest { method, params, .. } = request;
+        Err(match parameters::wrong_parameter(&method, params.as_ref()) {
+            Some(failure) => refused(failure),
+            None => ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None),
+        })
     }
 }
 

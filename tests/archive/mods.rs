@@ -1,6 +1,9 @@
 //! Compactions that the mod answers: what is said twice in the transcript, and the answer itself.
 
-use ctxbridge_testkit::sandbox::{Sandbox, Talk, run};
+use std::io::Write;
+use std::process::Stdio;
+
+use ctxbridge_testkit::sandbox::{Sandbox, Talk, finish, run};
 use serde_json::{Value, json};
 
 use super::lines::Lines;
@@ -139,6 +142,29 @@ fn what_leaves_is_archived_first_and_comes_back_by_its_handle() {
     assert!(told.contains("ctxbridge recall HANDLE") && !told.contains("Look at part"), "{told}");
     let status = sandbox.run(&["mod", "status"]);
     assert!(status.stdout.contains("1 compaction answered, 0 left to the client"), "{status:?}");
+}
+
+/// A client that writes the messages and keeps the pipe open is answered; one that never writes them all is not waited for.
+#[test]
+fn a_pipe_that_stays_open_is_not_waited_for() {
+    let sandbox = Sandbox::new();
+    let (talk, rows) = long_talk(&sandbox);
+    let input = json!({ "session_id": talk.id, "cwd": sandbox.root(), "trigger": "auto", "messages": rows }).to_string();
+    let held_open = |arguments: &[&str], text: &str| {
+        let mut command = sandbox.command(arguments);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let (mut pipe, text) = (child.stdin.take().unwrap(), text.to_owned());
+        let writer = std::thread::spawn(move || pipe.write_all(text.as_bytes()).map(|()| pipe));
+        let ran = finish(child);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        writer.join().unwrap().ok();
+        ran.stdout
+    };
+    let whole = held_open(&["mod", "answer"], &input);
+    assert!(whole.starts_with("{\"messages\":"), "{whole}");
+    let half = held_open(&["mod", "answer"], &input[..input.len() / 2]);
+    assert!(half.contains("declined") && half.contains("not a whole JSON object"), "{half}");
+    assert_eq!(held_open(&["mod", "loaded"], "{\"session_id\":"), "");
 }
 
 #[test]

@@ -80,6 +80,108 @@ fn a_patched_file_that_lost_our_comment() {
     is_left_alone(&client, "foreign", &["neither the original nor the patched file", "reinstall the client"]);
 }
 
+/// Writes what another tool makes of a patched file; returns it.
+fn changed_by_another_tool(client: &Client) -> Vec<u8> {
+    let mut bytes = client.bytes();
+    bytes.extend(b"// tweakcc\n");
+    fs::write(client.target(), &bytes).unwrap();
+    bytes
+}
+
+#[test]
+fn force_puts_the_original_back_and_keeps_what_another_tool_changed() {
+    for is_journal_lost in [false, true] {
+        let (client, original) = patched();
+        let changed = changed_by_another_tool(&client);
+        if is_journal_lost {
+            fs::remove_file(client.data().join("state.db")).unwrap();
+        }
+        let before = client.photo();
+        client.run(&["revert"]).refused(&[
+            "was changed after it was patched",
+            "`ctxbridge patch revert --force`",
+            "checksum is right",
+        ]);
+        client.assert_untouched(&before);
+
+        let kept = client.target().with_file_name("cli.js.changed");
+        let told = client.run(&["revert", "--force"]).done().stdout;
+        assert!(told.contains("is the original again") && told.contains(&format!("kept: {}", kept.display())), "{told}");
+        assert_eq!((client.bytes(), fs::read(&kept).unwrap()), (original.clone(), changed.clone()));
+        client.assert_settled();
+        // Again there is nothing to do.
+        let photo = client.photo();
+        let again = client.run(&["revert", "--force"]).says_no();
+        assert!(again.stdout.contains("not patched"), "{again:?}");
+        client.assert_untouched(&photo);
+        assert_eq!(client.state(), "unpatched");
+
+        // An older kept file is never written over, whatever it is.
+        let second = client.target().with_file_name("cli.js.changed2");
+        std::os::unix::fs::symlink("nowhere", &second).unwrap();
+        client.run(&["apply", "--no-smoke"]).done();
+        let newer = changed_by_another_tool(&client);
+        let reverted = client.run(&["revert", "--force", "--json"]).done().json();
+        let third = client.target().with_file_name("cli.js.changed3");
+        assert_eq!((&reverted["state"], reverted["kept"].as_str()), (&"reverted".into(), third.to_str()));
+        assert_eq!((client.bytes(), fs::read(&kept).unwrap(), fs::read(&third).unwrap()), (original, changed, newer));
+        assert!(second.is_symlink());
+        client.assert_settled();
+    }
+}
+
+#[test]
+fn force_also_undoes_a_tool_that_took_our_comment_away() {
+    let (client, original) = patched();
+    let changed = String::from_utf8(client.bytes()).unwrap().replace("/*! ctxbridge ", "/*! ");
+    fs::write(client.target(), &changed).unwrap();
+    client.run(&["revert"]).refused(&["neither the original nor the patched file", "`ctxbridge patch revert --force`"]);
+    client.run(&["revert", "--force"]).done();
+    assert_eq!(client.bytes(), original);
+    assert_eq!(fs::read_to_string(client.target().with_file_name("cli.js.changed")).unwrap(), changed);
+}
+
+#[test]
+fn force_refuses_what_it_has_no_original_of() {
+    // Another tool's alone: nothing of it was ever backed up.
+    let text = Bundle::new().text().replace("übrig", "patched by tweakcc 3.2.1");
+    let client = Client::with_bytes(text.as_bytes());
+    let before = client.photo();
+    let refused = client.run(&["revert", "--force"]).refused(&["patched by another tool", "reinstall the client"]);
+    assert!(!refused.stderr.contains("--force"), "{refused:?}");
+    client.assert_untouched(&before);
+
+    // Another release since, and that changed by another tool: the original is of the older one.
+    let (client, _) = patched();
+    client.manifest("2.0.98");
+    client.install(Bundle::new().version("2.0.98").text().replace("übrig", "patched by tweakcc 3.2.1").as_bytes());
+    let before = client.photo();
+    let refused = client.run(&["revert", "--force"]).refused(&["patched by another tool"]);
+    assert!(!refused.stderr.contains("--force"), "{refused:?}");
+    client.assert_untouched(&before);
+}
+
+#[test]
+fn force_loses_nothing_where_the_backup_is_damaged() {
+    let (client, original) = patched();
+    let changed = changed_by_another_tool(&client);
+    let backup = client.backup_of(&original);
+    fs::remove_file(&backup).unwrap();
+    fs::write(&backup, &original[..original.len() - 1]).unwrap();
+    let before = client.photo();
+    // It is not even offered.
+    let refused = client.run(&["revert"]).refused(&["was changed after it was patched", "reinstall the client"]);
+    assert!(!refused.stderr.contains("--force"), "{refused:?}");
+    client.run(&["revert", "--force"]).refused(&["is damaged", "SHA-256"]);
+    client.assert_untouched(&before);
+    fs::remove_file(&backup).unwrap();
+    let before = client.photo();
+    client.run(&["revert", "--force"]).refused(&["backup of the original is missing"]);
+    client.assert_untouched(&before);
+    assert_eq!(client.bytes(), changed);
+    client.assert_settled();
+}
+
 #[test]
 fn a_journal_that_is_garbage_is_moved_aside() {
     let garbage = |client: &Client| fs::write(client.data().join("state.db"), "no database at all\n".repeat(900)).unwrap();

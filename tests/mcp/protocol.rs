@@ -69,6 +69,53 @@ fn wrong_arguments_are_named() {
 }
 
 #[test]
+fn an_argument_of_a_wrong_type_is_named_with_the_right_one() {
+    let mut server = Server::start(&Sandbox::new());
+    let text = ["query", "project", "session", "since", "until", "tool", "file", "kind", "mode", "cursor", "handle"];
+    let tools = server.request("tools/list", json!({}))["result"]["tools"].clone();
+    for tool in tools.as_array().unwrap() {
+        let name = tool["name"].as_str().unwrap();
+        let fine = json!({ "query": "a", "handle": "ctx:1a2b3c4d", "session": "1a" });
+        for (argument, schema) in tool["inputSchema"]["properties"].as_object().unwrap() {
+            let mut arguments: Value = fine.clone();
+            // Only what this tool takes.
+            arguments.as_object_mut().unwrap().retain(|key, _| tool["inputSchema"]["properties"].get(key).is_some());
+            arguments[argument] = json!({ "of": "another type" });
+            let expected = match schema["type"].as_str().unwrap() {
+                "string" => "a string",
+                "integer" => "a whole number",
+                _ => "a boolean",
+            };
+            assert_eq!(text.contains(&argument.as_str()), expected == "a string", "{argument}");
+            let (named, message) = server.refusal(name, arguments);
+            assert!(named == *argument && message.contains(expected), "{name} {argument}: {message}");
+        }
+    }
+}
+
+#[test]
+fn parameters_of_a_wrong_type_are_named_as_well() {
+    let mut server = Server::start(&Sandbox::new());
+    for (method, params, named) in [
+        ("tools/call", json!({ "name": 7, "arguments": { "query": "a" } }), "name"),
+        ("tools/call", json!({ "name": ["search"] }), "name"),
+        ("tools/call", json!({ "name": null }), "name"),
+        ("tools/call", json!({ "arguments": {} }), "name"),
+        ("tools/call", json!({ "name": "search", "arguments": "query" }), "arguments"),
+        ("tools/call", json!({ "name": "search", "arguments": [{ "query": "a" }] }), "arguments"),
+        ("tools/call", json!({ "name": "search", "arguments": 1 }), "arguments"),
+        ("tools/call", json!({ "name": "search", "arguments": false, "_meta": { "progressToken": 1 } }), "arguments"),
+        ("resources/read", json!({ "uri": 1 }), "uri"),
+    ] {
+        let error = server.request(method, params.clone())["error"].clone();
+        assert_eq!((&error["code"], &error["data"]["argument"]), (&json!(-32602), &json!(named)), "{method} {params}: {error}");
+        let message = error["message"].as_str().unwrap();
+        assert!(message.starts_with(&format!("`{named}`: should be ")), "{method} {params}: {message}");
+    }
+    assert_eq!(server.request("ping", json!({}))["result"], json!({}), "it goes on");
+}
+
+#[test]
 fn what_is_no_message_does_no_harm() {
     let mut server = Server::start(&Sandbox::new());
     server.write("\n{\"jsonrpc\": \n\u{0}\u{1}\n");

@@ -180,7 +180,12 @@ impl Installation {
     }
 
     pub fn try_revert(&self) -> Result<Reverted, PatchError> {
-        self.with_patcher(|patcher| patcher.revert(&self.target()))
+        self.with_patcher(|patcher| patcher.revert(&self.target(), false))
+    }
+
+    /// Reverts what another tool has changed since.
+    pub fn force_revert(&self) -> Reverted {
+        self.with_patcher(|patcher| patcher.revert(&self.target(), true)).unwrap_or_else(|error| panic!("{error}"))
     }
 
     pub fn journal(&self) -> Connection {

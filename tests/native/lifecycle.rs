@@ -222,7 +222,8 @@ fn a_file_of_unknown_layout_is_told_and_left_alone() {
 /// Also one that was patched before something damaged it.
 #[test]
 fn a_patched_file_that_cannot_be_read_any_more_is_left_alone() {
-    let installation = Installation::of(&arm64(&chunks(LOOPS[2])));
+    let original = arm64(&chunks(LOOPS[2]));
+    let installation = Installation::of(&original);
     installation.apply();
     let mut file = installation.bytes();
     let end = crate::native::builder::bun_of_elf(&file).end;
@@ -234,6 +235,12 @@ fn a_patched_file_that_cannot_be_read_any_more_is_left_alone() {
         assert!(code == Some(3) && stderr.contains("was changed after it was patched"), "{command}: {stderr}");
     }
     assert_eq!(installation.bytes(), file);
+    // Its original is known all the same.
+    let reverted = installation.force_revert();
+    assert_eq!(installation.bytes(), original);
+    assert_eq!(std::fs::read(reverted.kept.unwrap()).unwrap(), file);
+    assert_eq!(installation.leftovers(), ["claude.changed"]);
+    assert_eq!(installation.state(), TargetState::Unpatched);
 }
 
 /// The journal lost, the original is still in the backups, under the hash that the marker tells.

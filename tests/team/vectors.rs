@@ -79,7 +79,7 @@ fn fill(member: &Member) {
 fn index(member: &Member) {
     let mut store = here(member);
     let mut index = SearchIndex::open(&member.data()).unwrap();
-    search::refresh(&mut store, &mut index, usize::MAX, &mut |_| {}).unwrap();
+    search::refresh(&mut store, &mut index, usize::MAX, &mut |_, _| {}).unwrap();
     search::embed_missing(&mut store, &mut index, &mut Counts::default(), usize::MAX, &mut |_| {}).unwrap();
 }
 

@@ -25,7 +25,8 @@ pub struct RefreshReport {
     pub is_complete: bool,
 }
 
-/// Indexes missing entries, the newest first, at most `most`; `progress` receives the number so far.
+/// Indexes missing entries, the newest first, at most `most`. If they are many, `progress` receives the number so far, from 0 on, and
+/// the number of all that will be indexed.
 ///
 /// # Errors
 /// If the archive or the index cannot be read or written.
@@ -33,7 +34,7 @@ pub fn refresh(
     store: &mut dyn StoreReader,
     index: &mut SearchIndex,
     most: usize,
-    progress: &mut dyn FnMut(usize),
+    progress: &mut dyn FnMut(usize, u64),
 ) -> Result<RefreshReport, SearchError> {
     let mut refreshed = RefreshReport::default();
     let known = index.archive_revision()?;
@@ -52,6 +53,9 @@ pub fn refresh(
         return Ok(RefreshReport { is_complete, ..refreshed });
     }
     index.drop_gone()?;
+    // To count them takes a moment, which is little where all of them are indexed.
+    let total = if most == usize::MAX { index.count_missing()? } else { most as u64 };
+    progress(0, total);
     let mut below = i64::MAX;
     let mut is_complete = true;
     while refreshed.entries < most {
@@ -65,7 +69,7 @@ pub fn refresh(
         below = last.entry;
         refreshed.entries += missing.len();
         is_complete &= add(store, index, missing)?;
-        progress(refreshed.entries);
+        progress(refreshed.entries, total);
     }
     Ok(refreshed)
 }

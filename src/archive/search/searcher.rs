@@ -16,8 +16,8 @@ use ctxbridge_config::StoreKind;
 /// Progress of the work before a search.
 #[derive(Debug)]
 pub enum IndexingProgress {
-    /// Number of entries that are in the index now.
-    Words(usize),
+    /// Number of entries that were indexed so far, and number of all that will be.
+    Words(usize, u64),
     /// Number of entries that have vectors now, and number of all that get them.
     Vectors(usize, u64),
     /// The index is optimized.
@@ -27,7 +27,7 @@ pub enum IndexingProgress {
 impl fmt::Display for IndexingProgress {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Words(done) => write!(formatter, "indexing, {done} entries so far"),
+            Self::Words(done, total) => write!(formatter, "indexing, {done} of {total} entries"),
             Self::Vectors(done, missing) => write!(formatter, "making vectors, {done} of {missing} entries"),
             Self::Optimizing => formatter.write_str("tidying the index"),
         }
@@ -91,7 +91,7 @@ impl Searcher {
     ) -> Result<SearchResults, SearchError> {
         self.with_index(&mut |index, model, is_new| {
             let mut notes = Vec::new();
-            match refresh(store, index, most, &mut |done| progress(IndexingProgress::Words(done))) {
+            match refresh(store, index, most, &mut |done, total| progress(IndexingProgress::Words(done, total))) {
                 Ok(refreshed) if refreshed.is_complete => {}
                 Ok(_) => notes.push(
                     "older turns are not in the search index yet; each search takes in some, `ctxbridge archive optimize` all"
@@ -133,7 +133,7 @@ impl Searcher {
             if thoroughly {
                 index.check_integrity()?;
             }
-            let refreshed = refresh(store, index, usize::MAX, &mut |done| progress(IndexingProgress::Words(done)))?;
+            let refreshed = refresh(store, index, usize::MAX, &mut |done, total| progress(IndexingProgress::Words(done, total)))?;
             let mut done = IndexingReport { entries: refreshed.entries, ..IndexingReport::default() };
             if thoroughly {
                 model.use_threads(std::thread::available_parallelism().map_or(1, usize::from));

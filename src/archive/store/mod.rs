@@ -291,6 +291,11 @@ pub trait TranscriptAppender {
     /// Adds a batch, whole or not at all.
     fn append(&mut self, batch: &Batch) -> Result<AppendOutcome, StoreError>;
 
+    /// Adds several batches, in this order; returns the outcome of each. A database takes all of them in one transaction.
+    fn append_all(&mut self, batches: &[&Batch]) -> Result<Vec<AppendOutcome>, StoreError> {
+        batches.iter().map(|batch| self.append(batch)).collect()
+    }
+
     /// Puts damaged bytes of a transcript back from its file, where they are still those that were archived. Returns the number of
     /// segments; a store that is not on this machine checks its bytes itself.
     fn heal_from_file(&mut self, _transcript: &str, _file: &Path) -> Result<u64, StoreError> {

@@ -1,10 +1,12 @@
 //! `ctxbridge mod answer` and `mod loaded`, which the plugin runs.
 
-use std::io::{Read, Write};
+use std::io::Write;
+use std::time::Duration;
 
 use serde_json::json;
 
 use crate::cli::hook::context;
+use crate::cli::object_input::read_object;
 use crate::cli::{CommandOutcome, Output};
 use crate::client_mod::{CompactionRequest, answer, transcript_of};
 use crate::hook::mod_state::{LoadedModule, ModState};
@@ -14,6 +16,12 @@ use ctxbridge_prune::compaction::AnswerRow;
 
 /// Maximum bytes of an answer: the client reads no more.
 const MAX_ANSWER_BYTES: usize = 4_000_000;
+
+/// Time to wait for the messages, which can be many. The plugin gives an answer 8 s, and this leaves enough of them for it.
+const MESSAGES_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Time to wait for the note of a session, for which the plugin gives 2 s.
+const NOTE_TIMEOUT: Duration = Duration::from_secs(1);
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
@@ -38,7 +46,7 @@ impl AnswerArgs {
 
 impl LoadedArgs {
     pub fn run(&self, _output: &mut Output) -> anyhow::Result<CommandOutcome> {
-        if let Ok((context, _)) = called()
+        if let Ok((context, _)) = called(NOTE_TIMEOUT)
             && context.left_out().is_none()
         {
             let HookInput { session, .. } = context.input;
@@ -49,17 +57,16 @@ impl LoadedArgs {
     }
 }
 
-/// The plugin's input, and the bytes of it.
-fn called() -> Result<(HookContext, Vec<u8>), String> {
+/// The plugin's input, and the bytes of it. A client that keeps the pipe open is not waited for.
+fn called(timeout: Duration) -> Result<(HookContext, Vec<u8>), String> {
     let data = paths::data_dir().map_err(|error| error.to_string())?;
-    let mut bytes = Vec::new();
-    std::io::stdin().lock().take(MAX_INPUT_BYTES).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
-    let input = HookInput::parse(&bytes).map_err(|error| format!("the input is not JSON: {error}"))?;
+    let bytes = read_object(std::io::stdin(), MAX_INPUT_BYTES, timeout);
+    let input = HookInput::parse(&bytes).map_err(|error| format!("the input is not a whole JSON object: {error}"))?;
     Ok((context(data, input), bytes))
 }
 
 fn answered() -> Result<String, String> {
-    let (mut context, bytes) = called()?;
+    let (mut context, bytes) = called(MESSAGES_TIMEOUT)?;
     if context.left_out().is_some() {
         return Err("sessions of this folder are not archived".to_owned());
     }

@@ -80,6 +80,8 @@ pub fn open(path: &Path, migrations: &[&str], options: DatabaseOptions) -> Resul
         db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
     }
     db.pragma_update(None, "foreign_keys", true)?;
+    // Else SQLite parses and plans a statement again for each value that is bound to it, in case another plan would be better then.
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     // More than there are statements in a pass: to parse them again would take longer than running them.
     db.set_prepared_statement_cache_capacity(STATEMENT_CACHE_CAPACITY);
     let version = |db: &Connection| db.pragma_query_value(None, "user_version", |row| row.get::<_, u32>(0));

@@ -6,7 +6,6 @@ times of the files tell whether anything has changed.
 */
 
 mod context;
-mod metrics;
 mod mod_compactions;
 mod overview;
 mod savings;
@@ -26,6 +25,7 @@ use jiff::tz::TimeZone;
 use serde::Serialize;
 
 use crate::doctor::{self, Environment, HealthCheck};
+use crate::hook::HookMetrics;
 use ctxbridge_archive::open::Location;
 use ctxbridge_archive::quote;
 use ctxbridge_archive::search::{SearchError, Searcher};
@@ -37,7 +37,6 @@ use ctxbridge_prune as prune;
 use ctxbridge_prune::simulate::prices::PricesError;
 
 pub use context::{ContextMark, ContextSeries, downsample};
-pub use metrics::{HookRunReport, HookRunStats};
 pub use mod_compactions::{AskedCompaction, ModCompactions};
 pub use overview::{DayCompactions, Overview, TierUsage};
 pub use savings::Savings;
@@ -142,8 +141,8 @@ impl DashboardService {
     /// asking every few seconds costs nothing and touches no database.
     pub fn data_fingerprint(&self) -> String {
         let data = &self.source.data;
-        let [database, log, metrics, autopilot] =
-            ["archive.db", "archive.db-wal", metrics::METRICS_FILE, "autopilot"].map(|name| data.join(name));
+        let [database, log, autopilot] = ["archive.db", "archive.db-wal", "autopilot"].map(|name| data.join(name));
+        let metrics = HookMetrics::in_dir(data).path().to_owned();
         let journal = JsonlStore::journal_in(self.source.archive.folder());
         let stamps = [database, log, metrics, autopilot, journal].map(|path| files::stamp(&path));
         ctxbridge_common::digest::of_bytes(format!("{stamps:?}").as_bytes()).to_string()[..16].to_owned()

@@ -6,7 +6,8 @@ use std::path::Path;
 use jiff::{Timestamp, ToSpan};
 use serde::Serialize;
 
-use super::{DashboardService, DataError, HookRunReport, day, lock};
+use super::{DashboardService, DataError, day, lock};
+use crate::hook::HookRunReport;
 use ctxbridge_archive::store::StoredCompaction;
 
 /// Number of days in the overview.

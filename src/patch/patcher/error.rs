@@ -47,18 +47,22 @@ pub enum PatchError {
         cause: Box<PlanError>,
     },
     /// The target was changed by somebody else.
-    #[error("{} was patched by another tool: {reason}. Undo that with the other tool or reinstall the client, then try again", path.display())]
+    #[error("{} was patched by another tool: {reason}. Undo that with the other tool or reinstall the client, then try again{}", path.display(), offer(*.can_force))]
     Foreign {
         /// The target.
         path: PathBuf,
         /// The evidence.
         reason: String,
+        /// `true` if it was patched by us before and the original is there.
+        can_force: bool,
     },
     /// The target has our patch, and changes that are not ours.
-    #[error("{} was changed after it was patched, so neither patching nor reverting it would be safe; reinstall the client to get its original back", path.display())]
+    #[error("{} was changed after it was patched, so neither patching nor reverting it would be safe; reinstall the client to get its original back{}", path.display(), offer(*.can_force))]
     Modified {
         /// The target.
         path: PathBuf,
+        /// `true` if the original is there.
+        can_force: bool,
     },
     /// The target changed during the operation.
     #[error("{} was changed by somebody else in the meantime; nothing was written, try again", path.display())]
@@ -84,6 +88,16 @@ pub enum PatchError {
     /// An operation on a file failed.
     #[error(transparent)]
     Swap(#[from] SwapError),
+}
+
+/// The other way to the original, if there is one.
+fn offer(can_force: bool) -> &'static str {
+    if can_force {
+        ". Or run `ctxbridge patch revert --force`: it puts the original back, whose checksum is right, and keeps the changed file \
+         beside it"
+    } else {
+        ""
+    }
 }
 
 /// Advice for the user.

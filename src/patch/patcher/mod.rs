@@ -7,6 +7,7 @@ only then does its work. After any failure the target is as it was.
 
 mod error;
 mod outcome;
+mod revert;
 mod target_session;
 
 use std::fs;
@@ -200,53 +201,10 @@ impl<'n> Patcher<'n> {
         }
     }
 
-    /// Restores the original.
-    ///
-    /// # Errors
-    /// If the target is not the file that we wrote, or there is no backup that can be used.
-    pub fn revert(&self, target: &Target) -> Result<Reverted, PatchError> {
-        let mut turn = self.lock_target(target, HashSource::Recomputed)?;
-        let target = &turn.target.clone();
-        let original_sha256 = match (turn.inspection.state, &turn.inspection.original_sha256) {
-            (TargetState::Modified, _) => return Err(PatchError::Modified { path: target.path.clone() }),
-            (TargetState::Foreign, _) => {
-                let reason = turn.inspection.reason.unwrap_or_default();
-                return Err(PatchError::Foreign { path: target.path.clone(), reason });
-            }
-            (TargetState::Patched, Some(original)) => original.clone(),
-            _ => {
-                return Ok(Reverted {
-                    target: target.path.clone(),
-                    state: RevertedState::NotPatched,
-                    restored_sha256: turn.inspection.current_sha256,
-                });
-            }
-        };
-        let intent = Intent {
-            action: Action::Revert,
-            temporary: temporary_name(&target.path),
-            from_sha256: turn.inspection.current_sha256.clone(),
-            to_sha256: original_sha256.clone(),
-            original_sha256: original_sha256.clone(),
-            patches: Vec::new(),
-            version: target.version.as_ref().map(ToString::to_string),
-            original: turn.original_attributes(&original_sha256),
-        };
-        let current = Attributes::of(&turn.metadata);
-        let needed = turn.journal.is_needed_elsewhere(&target.path, &original_sha256)?;
-        self.replace_target(&mut turn, intent, |intent, _, _| {
-            let original = intent.original.as_ref();
-            Ok(self.backups.restore_original(&original_sha256, &intent.temporary, original, &current, needed)?)
-        })?;
-        Ok(Reverted { target: target.path.clone(), state: RevertedState::Reverted, restored_sha256: original_sha256 })
-    }
-
     /// The unpatched client: the target itself, or its backup if it is patched.
     fn original(&self, turn: &TargetSession) -> Result<(String, FileBytes), PatchError> {
-        let path = turn.target.path.clone();
         match turn.inspection.state {
-            TargetState::Foreign => Err(PatchError::Foreign { path, reason: turn.inspection.reason.clone().unwrap_or_default() }),
-            TargetState::Modified => Err(PatchError::Modified { path }),
+            TargetState::Foreign | TargetState::Modified => Err(self.changed(turn)),
             TargetState::Unpatched | TargetState::Upgraded => Ok((turn.inspection.current_sha256.clone(), turn.source.clone())),
             TargetState::Patched => {
                 let sha256 = turn.inspection.original_sha256.clone().unwrap_or_default();

@@ -98,6 +98,9 @@ pub struct Reverted {
     pub state: RevertedState,
     /// The hash of the file now.
     pub restored_sha256: String,
+    /// The name that the file has now which another tool had changed; `None` if it was as we wrote it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub kept: Option<PathBuf>,
 }
 
 /// Effect of `revert` on the target.

@@ -139,11 +139,26 @@ impl Patcher<'_> {
 }
 
 impl TargetSession {
-    /// Attributes of the unpatched file; for a patched one, those recorded when it was patched.
+    /// Attributes of the unpatched file; for one that was patched, those recorded when that was done.
     pub fn original_attributes(&self, original_sha256: &str) -> Option<Attributes> {
         match self.inspection.state {
-            TargetState::Patched => self.known.as_ref().filter(|known| known.original_sha256 == original_sha256)?.original,
-            _ => Some(Attributes::of(&self.metadata)),
+            TargetState::Unpatched | TargetState::Upgraded => Some(Attributes::of(&self.metadata)),
+            TargetState::Patched | TargetState::Modified | TargetState::Foreign => {
+                self.known.as_ref().filter(|known| known.original_sha256 == original_sha256)?.original
+            }
+        }
+    }
+
+    /// The hash of the original of a target that was changed after it was patched; `None` if it is not known.
+    pub fn original_of_changed(&self) -> Option<String> {
+        let is_modified = self.inspection.state == TargetState::Modified;
+        let version = self.target.version.as_ref().map(ToString::to_string);
+        // The journal comes first: whoever changed the file may have changed the marker. But it may speak of another release. A file
+        // with our marker is the one that we wrote, also if it is so damaged that no version can be read.
+        let is_this = |known: &&Application| known.version == version || (is_modified && version.is_none());
+        match self.known.as_ref().filter(is_this) {
+            Some(known) => Some(known.original_sha256.clone()),
+            None => self.inspection.original_sha256.clone().filter(|_| is_modified),
         }
     }
 }

@@ -11,7 +11,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::{SqliteQueries, SqliteStore};
-use crate::store::StoreError;
+use crate::store::{StoreError, Transcript};
 use ctxbridge_common::files;
 
 /// Name of the file in the data folder. An archive whose file is gone or has 0 bytes beside it has lost its content.
@@ -32,10 +32,13 @@ impl ListedSession {
     }
 }
 
-/// Notes a session in the list beside an archive. A failure to do so is no reason to fail: the session is archived.
-pub(super) fn note(database: &Path, session: &str, path: &str) {
-    let listed = ListedSession { session: session.to_owned(), path: path.to_owned() };
-    files::append(&database.with_file_name(FILE), &listed.line(), u64::MAX).ok();
+/// Notes the sessions of these transcripts in the list beside an archive. A failure to do so is no reason to fail: they are archived.
+pub(super) fn note<'t>(database: &Path, transcripts: impl Iterator<Item = &'t Transcript>) {
+    let listed = |transcript: &Transcript| ListedSession { session: transcript.session.clone(), path: transcript.path.clone() };
+    let lines: String = transcripts.map(|transcript| listed(transcript).line()).collect();
+    if !lines.is_empty() {
+        files::append(&database.with_file_name(FILE), &lines, u64::MAX).ok();
+    }
 }
 
 /// The sessions of the list in a data folder.

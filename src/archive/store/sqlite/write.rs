@@ -213,6 +213,37 @@ fn grown_entry(db: &Connection, id: i64, entry: i64, turn: &Turn) -> Result<i64>
     Ok(entry)
 }
 
+fn append(db: &Connection, batch: &Batch) -> Result<AppendOutcome> {
+    let known: Option<(i64, u32, u64)> = db
+        .prepare_cached("SELECT id, generation, bytes FROM transcripts WHERE path = ?1")?
+        .query_row([&batch.transcript.path], |row| Ok((row.get(0)?, row.get(1)?, row.get::<_, i64>(2)?.cast_unsigned())))
+        .optional()?;
+    if known.map(|(_, generation, bytes)| (generation, bytes)) != batch.expected_cursor {
+        return Ok(AppendOutcome::Conflict);
+    }
+    let session = session(db, batch)?;
+    let transcript = transcript(db, batch, session)?;
+    if let Some(rewritten) = batch.rewritten {
+        begin_generation(db, transcript, batch.cursor.generation, rewritten)?;
+    }
+    segments(db, batch, transcript)?;
+    let may_be_rewound = !batch.path_changes.is_empty() || !batch.cursor.interpreter.rewound().is_empty();
+    for turn in &batch.turns {
+        self::turn(db, transcript, batch.cursor.generation, turn, may_be_rewound)?;
+    }
+    if let Some(first_ms) = batch.turns.iter().map(|turn| turn.started_ms).min() {
+        cycle::hot_turns(db, transcript, first_ms)?;
+    }
+    for met in &batch.summaries {
+        compactions::summary(db, session, Some(transcript), met)?;
+    }
+    compactions::first_contexts(db, transcript, &batch.first_contexts)?;
+    if !batch.path_changes.is_empty() {
+        rewinds::apply(db, session, transcript, batch)?;
+    }
+    Ok(AppendOutcome::Committed)
+}
+
 impl TranscriptAppender for SqliteStore {
     fn heal_from_file(&mut self, transcript: &str, file: &Path) -> std::result::Result<u64, StoreError> {
         segment_check::heal_from_file(self, transcript, file)
@@ -220,41 +251,20 @@ impl TranscriptAppender for SqliteStore {
 
     /// Adds a batch, if no other process was first.
     fn append(&mut self, batch: &Batch) -> Result<AppendOutcome, StoreError> {
-        let appended = self.write(|db| {
-            let known: Option<(i64, u32, u64)> = db
-                .prepare_cached("SELECT id, generation, bytes FROM transcripts WHERE path = ?1")?
-                .query_row([&batch.transcript.path], |row| Ok((row.get(0)?, row.get(1)?, row.get::<_, i64>(2)?.cast_unsigned())))
-                .optional()?;
-            if known.map(|(_, generation, bytes)| (generation, bytes)) != batch.expected_cursor {
-                return Ok(AppendOutcome::Conflict);
-            }
-            let session = session(db, batch)?;
-            let transcript = transcript(db, batch, session)?;
-            if let Some(rewritten) = batch.rewritten {
-                begin_generation(db, transcript, batch.cursor.generation, rewritten)?;
-            }
-            segments(db, batch, transcript)?;
-            let may_be_rewound = !batch.path_changes.is_empty() || !batch.cursor.interpreter.rewound().is_empty();
-            for turn in &batch.turns {
-                self::turn(db, transcript, batch.cursor.generation, turn, may_be_rewound)?;
-            }
-            if let Some(first_ms) = batch.turns.iter().map(|turn| turn.started_ms).min() {
-                cycle::hot_turns(db, transcript, first_ms)?;
-            }
-            for met in &batch.summaries {
-                compactions::summary(db, session, Some(transcript), met)?;
-            }
-            compactions::first_contexts(db, transcript, &batch.first_contexts)?;
-            if !batch.path_changes.is_empty() {
-                rewinds::apply(db, session, transcript, batch)?;
-            }
-            Ok(AppendOutcome::Committed)
-        })?;
-        let is_first = batch.expected_cursor.is_none() && batch.transcript.part.is_conversation();
-        if is_first && appended == AppendOutcome::Committed && self.is_in_file() {
-            session_list::note(&self.path, &batch.transcript.session, &batch.transcript.path);
+        let outcomes = self.append_all(&[batch])?;
+        Ok(outcomes.into_iter().next().unwrap_or(AppendOutcome::Conflict))
+    }
+
+    fn append_all(&mut self, batches: &[&Batch]) -> Result<Vec<AppendOutcome>, StoreError> {
+        let outcomes = self.write(|db| batches.iter().map(|batch| append(db, batch)).collect::<Result<Vec<_>>>())?;
+        if self.is_in_file() {
+            let is_new = |(batch, outcome): &(&&Batch, &AppendOutcome)| {
+                let is_first = batch.expected_cursor.is_none() && batch.transcript.part.is_conversation();
+                is_first && **outcome == AppendOutcome::Committed
+            };
+            session_list::note(&self.path, batches.iter().zip(&outcomes).filter(is_new).map(|(batch, _)| &batch.transcript));
         }
-        Ok(appended)
+        Ok(outcomes)
     }
 
     fn reindex(&mut self, entries: &[i64]) -> Result<(), StoreError> {

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::{Result, ensure};
 use clap::ValueEnum;
-use ctxbridge_testkit::transcript::{Kind, Made, append_turn};
+use ctxbridge_testkit::transcript::{Kind, Made, Spec, append_turn, generate};
 
 use super::measure::{Pairs, own_peak, program};
 use super::scratch::{Hook, Scratch};
@@ -19,6 +19,9 @@ pub struct ArchiveArgs {
     /// Size of what is imported, in GB; twice as much has to be free in the temporary folder
     #[arg(long, default_value_t = 1.0)]
     gb: f64,
+    /// In place of the cases, import so many sessions of two to four messages, and search once
+    #[arg(long, value_name = "N")]
+    sessions: Option<u64>,
     /// A tenth of every size, to see that it runs
     #[arg(long)]
     quick: bool,
@@ -43,6 +46,8 @@ enum Case {
 const CHAT: u64 = 1_800;
 /// And where many sessions are needed, as short as they come.
 const SHORT: u64 = 1_300;
+/// Bytes for a message where little but its line is wanted.
+const SMALL: u64 = 700;
 /// Minutes after which no further case is started.
 const PATIENCE: u64 = 40;
 
@@ -51,6 +56,9 @@ pub fn run(args: &ArchiveArgs) -> Result<bool> {
     println!("\n{} pairs of runs, medians [lowest – highest]\n", args.runs);
     println!("| what | reference | ratio | target | time | peak memory | reference's |");
     println!("| --- | --- | --- | --- | --- | --- | --- |");
+    if let Some(sessions) = args.sessions {
+        return bench.small_sessions(sessions).map(|()| true);
+    }
     let wanted = |case| args.only.is_empty() || args.only.contains(&case);
     if wanted(Case::Prompt) {
         bench.prompt()?;
@@ -193,6 +201,33 @@ impl Bench {
         let name = format!("`archive import`, {:.2} GB", bytes as f64 / 1e9);
         pairs.print(&name, "read and parse each line", "≤ 3.0");
         println!("| its database | the transcripts | {:.3} | | | | |", share);
+        Ok(())
+    }
+
+    /// Sessions that are hardly more than their files, against reading and parsing them on one thread; and the first search, which
+    /// indexes all of them.
+    fn small_sessions(&self, sessions: u64) -> Result<()> {
+        let scratch = Scratch::new()?;
+        let sessions = sessions / self.scale;
+        let (mut bytes, mut turns) = (0, 0);
+        for seed in 0..sessions {
+            let messages = 2 + seed % 3;
+            let spec = Spec { bytes: Some(messages * SMALL), ..Spec::new(Kind::Chat, messages, seed) };
+            let made = generate(&spec, &scratch.sessions())?;
+            bytes += made.bytes();
+            turns += made.human_turns();
+        }
+        let mut imports = Pairs::default();
+        let base = super::measure::measure(&mut reference("json", &scratch.sessions()))?;
+        imports.push(scratch.import()?, base);
+        scratch.check(turns, bytes)?;
+        let name = format!("`archive import`, {sessions} sessions of two to four messages, {:.0} MB", bytes as f64 / 1e6);
+        imports.print(&name, "read and parse each line", "≤ 60 s for 100,000");
+        let search = ["archive", "search", "the"];
+        let mut searches = Pairs::default();
+        let first = scratch.run(&search)?;
+        searches.push(first, scratch.run(&search)?);
+        searches.print("the first `archive search` after it", "the second", "");
         Ok(())
     }
 

@@ -100,7 +100,7 @@ impl Corpus {
     fn indexed(folder: TempDir, data: &Path) -> Result<Self> {
         let mut store = SqliteStore::open(data, LockPolicy::Background)?;
         let mut index = SearchIndex::open(data)?;
-        let refreshed = search::refresh(&mut store, &mut index, usize::MAX, &mut |_| {})?;
+        let refreshed = search::refresh(&mut store, &mut index, usize::MAX, &mut |_, _| {})?;
         ensure!(refreshed.is_complete, "the index is not complete");
         let (turns, folders, sessions, session_folders) = Default::default();
         Ok(Self { store, index, turns, folders, sessions, session_folders, end: Timestamp::UNIX_EPOCH, _folder: folder })

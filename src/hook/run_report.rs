@@ -9,10 +9,8 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde::{Deserialize, Serialize};
 
-/// The newer file of metrics, in the data folder.
-pub(super) const METRICS_FILE: &str = "logs/metrics.jsonl";
-/// All files of metrics, the older one first.
-const METRICS_FILES: [&str; 2] = ["logs/metrics.jsonl.1", METRICS_FILE];
+use super::HookMetrics;
+
 /// Maximum bytes that are read of each. The writer starts a new file long before.
 const MAX_READ_METRICS_BYTES: u64 = 32 << 20;
 
@@ -88,16 +86,16 @@ impl HookRunReport {
     pub fn read(data: &Path, since_ms: i64, zone: &TimeZone) -> Self {
         let (mut all, mut events, mut days) =
             (HookRuns::default(), BTreeMap::<String, HookRuns>::new(), BTreeMap::<String, HookRuns>::new());
-        for name in METRICS_FILES {
-            let Ok(file) = File::open(data.join(name)) else { continue };
+        for path in HookMetrics::in_dir(data).files() {
+            let Ok(file) = File::open(path) else { continue };
             for line in BufReader::new(file.take(MAX_READ_METRICS_BYTES)).split(b'\n').map_while(Result::ok) {
                 let Ok(line) = serde_json::from_slice::<MetricsLine>(&line) else { continue };
-                let Ok(at_ms) = line.ts.parse().map(Timestamp::as_millisecond) else { continue };
-                if at_ms < since_ms || !line.ms.is_finite() || line.ms < 0.0 {
+                let Ok(at) = line.ts.parse::<Timestamp>() else { continue };
+                if at.as_millisecond() < since_ms || !line.ms.is_finite() || line.ms < 0.0 {
                     continue;
                 }
                 all.add(&line);
-                days.entry(super::day(at_ms, zone).unwrap_or_default()).or_default().add(&line);
+                days.entry(at.to_zoned(zone.clone()).date().to_string()).or_default().add(&line);
                 events.entry(line.event.clone()).or_default().add(&line);
             }
         }
@@ -127,8 +125,9 @@ mod tests {
 
     #[test]
     fn torn_lines_unknown_fields_and_old_runs_are_passed_over() {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::create_dir(folder.path().join("logs")).unwrap();
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::create_dir(folder.path().join("logs")).expect("made");
+        let [older_file, newer_file] = HookMetrics::in_dir(folder.path()).files();
         let line = |ts: &str, event: &str, ms: f64, ok: bool| {
             format!(
                 r#"{{"ts":"{ts}","event":"{event}","session":"s","ms":{ms},"bytes":1,"recall_timeouts":{},"ok":{ok},"error":null,"new":[1]}}"#,
@@ -136,7 +135,7 @@ mod tests {
             )
         };
         let older = [line("2026-10-01T00:00:00.000Z", "Stop", 9e9, true), line("2026-11-20T10:00:00.123Z", "Stop", 10.0, true)];
-        std::fs::write(folder.path().join(METRICS_FILES[0]), older.join("\n") + "\n").unwrap();
+        std::fs::write(older_file, older.join("\n") + "\n").expect("written");
         let newer = [
             "\u{0}\u{1}".to_owned(),
             line("2026-11-21T10:00:00Z", "Stop", 30.0, false),
@@ -144,8 +143,8 @@ mod tests {
             line("2026-11-21T11:00:00Z", "PreCompact", -1.0, true),
             line("2026-11-21T12:00:00Z", "Stop", 50.0, true)[..40].to_owned(),
         ];
-        std::fs::write(folder.path().join(METRICS_FILES[1]), newer.join("\n")).unwrap();
-        let since: Timestamp = "2026-11-01T00:00:00Z".parse().unwrap();
+        std::fs::write(newer_file, newer.join("\n")).expect("written");
+        let since: Timestamp = "2026-11-01T00:00:00Z".parse().expect("a time");
         let read = HookRunReport::read(folder.path(), since.as_millisecond(), &TimeZone::UTC);
         let measured = |name: &str, [runs, failed, recall_timeouts]: [u64; 3], p50_ms, p95_ms| HookRunStats {
             name: name.to_owned(),
