@@ -144,7 +144,7 @@ pub fn literal(text: ScannedText<'_>, at: usize) -> Option<Range<usize>> {
     if text.is_after_string(at + 1) {
         return None;
     }
-    let value = text.value(at, b",)");
+    let value = text.quoted_value(at)?;
     let quote = value.quote?;
     let end = value.range.end + text.backslashes(value.range.end);
     (text.byte(end) == quote).then_some(value.range)

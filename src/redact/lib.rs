@@ -168,7 +168,7 @@ impl Redactor {
                 found
             }
         };
-        for (_, range) in self.extra.iter().flat_map(|regex| scan::matches(regex, text, 0)) {
+        for (_, range) in self.extra.iter().flat_map(|regex| scan::matches(regex, text, &(0..text.len()), 0)) {
             found.push(SecretSpan { rule: CUSTOM_RULE, range });
         }
         if found.is_empty() {
