@@ -47,6 +47,8 @@ enum KeywordTarget {
     Kubernetes,
     /// A text for PowerShell follows.
     SecureString,
+    /// A password of a connection string follows.
+    Connection,
     /// A token follows.
     Bearer,
 }
@@ -62,6 +64,8 @@ impl KeywordIndex {
             let all = |words: &'static [&'static str], target| words.iter().map(move |word| (*word, target));
             let others = [
                 ("://", KeywordTarget::Url),
+                ("pwd=", KeywordTarget::Connection),
+                ("pwd =", KeywordTarget::Connection),
                 ("bearer ", KeywordTarget::Bearer),
                 ("insert into", KeywordTarget::Insert),
                 ("kind: secret", KeywordTarget::Kubernetes),
@@ -141,6 +145,7 @@ impl Scan<'_> {
                         self.push(rule, range);
                     }
                 }
+                KeywordTarget::Connection => self.extend(address::CONNECTION_RULE, address::in_connection(seen, &range)),
                 KeywordTarget::Command(at) => {
                     line.find(seen, at, &range).into_iter().for_each(|(rule, range)| self.push(rule, range));
                 }

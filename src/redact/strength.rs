@@ -4,8 +4,8 @@ use super::value;
 
 /// Minimum bytes of such a value.
 const MIN_BYTES: usize = 6;
-/// Maximum bytes of a key by which it is judged.
-const MAX_BYTES: usize = 512;
+/// Maximum bytes of a key.
+const MAX_KEY_BYTES: usize = 4 << 10;
 /// Maximum bytes of a value by which it is judged.
 const MAX_SAMPLE_BYTES: usize = 128;
 /// Minimum bytes of a part that mixes letters and digits.
@@ -86,9 +86,10 @@ pub fn is_strong(value: &str) -> bool {
     if value.len() < MIN_BYTES || letters == 0 {
         return false;
     }
+    // Rare first, as most values are words.
     let is_signed = || {
-        let has_sign = bytes[1..].iter().any(|byte| SIGNS.contains(byte));
-        has_sign && value.len() >= MIN_SIGNED_BYTES && letters >= 3 && digits >= 1 && !value.ends_with('%')
+        let may_be = value.len() >= MIN_SIGNED_BYTES && letters >= 3 && digits >= 1 && !value.ends_with('%');
+        may_be && bytes[1..].iter().any(|byte| SIGNS.contains(byte))
     };
     let is_cut = |byte: &u8| !byte.is_ascii_alphanumeric() && byte.is_ascii();
     let is_any_mixed = || digits > 0 && bytes.split(is_cut).any(is_mixed);
@@ -113,8 +114,8 @@ pub fn is_long_random(value: &str) -> bool {
     const SHORTEST: usize = 16;
     const SHORTEST_PART: usize = 12;
     let value = value.strip_prefix("base64:").unwrap_or(value);
-    let is_length_of_key = (SHORTEST..=8 * MAX_BYTES).contains(&value.len());
-    let value = start(value, MAX_SAMPLE_BYTES);
+    let is_length_of_key = (SHORTEST..=MAX_KEY_BYTES).contains(&value.len());
+    let value = start(value, MAX_SAMPLE_BYTES / 2);
     let is_of_key = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=_~.-".contains(&byte);
     let is_part = |part: &[u8]| part.len() >= SHORTEST_PART && is_mixed(part);
     is_length_of_key
@@ -126,7 +127,7 @@ pub fn is_long_random(value: &str) -> bool {
 /// `true` if a part of a value is random: of a session's number with its signature, of a key with its encoded padding.
 pub fn has_random_part(value: &str) -> bool {
     const SHORTEST: usize = 12;
-    let value = start(value, MAX_BYTES);
+    let value = start(value, 2 * MAX_SAMPLE_BYTES);
     value.as_bytes().split(|byte| !byte.is_ascii_alphanumeric()).any(|part| part.len() >= SHORTEST && is_mixed(part))
         || is_uuid(value)
 }
@@ -191,23 +192,23 @@ fn is_mixed(part: &[u8]) -> bool {
     if part.len() < MIN_MIXED_BYTES || !part.is_ascii() {
         return false;
     }
-    let changes = part.windows(2).filter(|pair| pair[0].is_ascii_digit() != pair[1].is_ascii_digit()).count();
-    let is_time = part.starts_with(b"20") && part[..4].iter().all(u8::is_ascii_digit);
-    changes >= 2 && !is_time
+    let mut changes = part.windows(2).filter(|pair| pair[0].is_ascii_digit() != pair[1].is_ascii_digit());
+    let is_time = || part.starts_with(b"20") && part[..4].iter().all(u8::is_ascii_digit);
+    changes.nth(1).is_some() && !is_time()
 }
 
 /// `true` for a long value in both cases that is no name in camel case.
 fn is_long(bytes: &[u8], digits: usize, letters: usize) -> bool {
     const SHORTEST: usize = 20;
-    let is_token = bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"+/=_-".contains(byte));
+    let is_token = || bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"+/=_-".contains(byte));
     let count = |is: fn(&[u8]) -> bool| bytes.windows(2).filter(|pair| is(pair)).count();
     let is_of_cases = || {
         count(|pair| pair[0].is_ascii_uppercase() && pair[1].is_ascii_uppercase()) >= 2
             && count(|pair| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase()) >= 3
     };
     bytes.len() >= SHORTEST
-        && is_token
         && (digits >= 2 && letters >= 2 || is_of_cases())
+        && is_token()
         && !bytes.contains(&b'_')
         && bytes.iter().filter(|byte| matches!(byte, b'-' | b'/')).count() <= 2
 }
