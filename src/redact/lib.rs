@@ -23,6 +23,7 @@ mod base64;
 mod blocks;
 mod calls;
 mod commands;
+mod findings;
 mod json;
 mod keywords;
 mod line;
@@ -43,6 +44,7 @@ use std::sync::OnceLock;
 use regex::Regex;
 
 use ctxbridge_config::{self as config, InvalidPattern};
+pub use findings::Finding;
 use scan::KeywordIndex;
 use view::View;
 
