@@ -64,11 +64,8 @@ impl BundleCheckArgs {
             if found.is_empty() {
                 output.line(format!("no secrets in {files}"))?;
             } else {
-                output.note(&format!(
-                    "{} in {files} with {}; remove them there, or say in redact.allow what is none",
-                    count(found.len() as u64, "line"),
-                    styled(BAD, "secrets")
-                ));
+                let lines = count(found.len() as u64, "line");
+                output.note(&format!("{} in {lines} of {files}; redact.allow lists what is none", styled(BAD, "secrets")));
             }
         }
         Ok(if found.is_empty() { CommandOutcome::Yes } else { CommandOutcome::No })

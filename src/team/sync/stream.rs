@@ -212,3 +212,20 @@ impl Write for LineRedactor<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_in_json_are_redacted_by_their_values() {
+        // As text, the name of a list and an escaped letter say nothing.
+        let text = "{\n  \"passwords\": [\"night-owl-a\", \"night-owl-b\"],\n  \"hash\": \"password=kQ83mxP02v\"\n}\n";
+        let mut found = RedactionCounts::new();
+        let clean = redact_file(text, Redactor::standard(), &mut found);
+        assert!(!clean.contains("night-owl") && !clean.contains("kQ83"), "{clean}");
+        assert_eq!(found.values().sum::<usize>(), 3, "{clean}");
+        serde_json::from_str::<serde_json::Value>(&clean).expect("still JSON");
+        assert_eq!(redact_file("no secret", Redactor::standard(), &mut found), "no secret");
+    }
+}
