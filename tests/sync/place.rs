@@ -11,9 +11,7 @@ use ctxbridge::archive::store::sqlite::{LockPolicy, SqliteStore};
 use ctxbridge::archive::store::{EVERYTHING, Store, StoreError, Transcript, TurnSelection};
 use ctxbridge::archive::turn_text;
 use ctxbridge::redact::Redactor;
-use ctxbridge::team::sync::{
-    PreviewedSecret, RetryPolicy, SyncError, SyncPreview, SyncPreviewReport, SyncReport, SyncRun,
-};
+use ctxbridge::team::sync::{PreviewedSecret, RetryPolicy, SyncError, SyncPreview, SyncPreviewReport, SyncReport, SyncRun};
 use serde_json::Value;
 use tempfile::TempDir;
 
