@@ -241,3 +241,33 @@ fn files_beside_a_transcript_are_redacted() {
     let again = place.sync().unwrap();
     assert_eq!((again.sessions, again.not_text), (0, 0));
 }
+
+#[test]
+fn a_preview_shows_what_is_redacted_and_sends_nothing() {
+    let place = Place::new();
+    let lines = [
+        user(0, "Set it up.".to_owned()),
+        calls(1, "Bash", json!({ "command": "export DB_PASSWORD=kQ83mxP02v && run", "env": { "PASSWORD": "correct-horse-7" } })),
+        result(2, "done"),
+        user(3, "Log in with API_TOKEN=a8Kd03mXq9ZbL2wR7tYv".to_owned()),
+        says(4, "It works."),
+    ];
+    place.archive(SESSION, &text(&lines));
+    let (report, secrets) = place.preview();
+    assert_eq!((report.sessions, report.secrets.values().sum::<usize>()), (1, 3), "{secrets:?}");
+    assert!(secrets.iter().all(|secret| secret.session == SESSION && secret.finding.context.contains("[redacted:")));
+    let shown = format!("{secrets:?}");
+    assert!(["kQ83", "correct-horse", "a8Kd"].iter().all(|secret| !shown.contains(secret)), "{shown}");
+    // Each is of its turn.
+    let places: Vec<_> = secrets.iter().map(|secret| secret.place.clone().unwrap()).collect();
+    assert!(places[0] == places[1] && places[1] != places[2] && places[0].starts_with("ctx:"), "{places:?}");
+    // Nothing was sent, and the run finds the same.
+    let sent = place.sync().unwrap();
+    assert_eq!(sent.secrets, report.secrets);
+    assert_eq!(place.preview().0.sessions, 0);
+    // Of what has grown, only what is new.
+    let more = [&lines[..], &[user(5, "PASSWORD=kQ83mxP02w".to_owned()), says(6, "Yes.")]].concat();
+    place.archive(SESSION, &text(&more));
+    let (report, secrets) = place.preview();
+    assert_eq!((report.sessions, secrets.len()), (1, 1), "{secrets:?}");
+}

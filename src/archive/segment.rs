@@ -78,9 +78,7 @@ fn pack_with(compressor: &mut Compressor<'_>, start: u64, bytes: &[u8]) -> io::R
 /// # Errors
 /// If zstd runs out of memory.
 pub(crate) fn compress(bytes: &[u8]) -> io::Result<Vec<u8>> {
-    let mut compressor = zstd::bulk::Compressor::new(LEVEL)?;
-    compressor.include_checksum(true)?;
-    compressor.compress(bytes)
+    compressor(LEVEL)?.compress(bytes)
 }
 
 /// Check of unpacked bytes.

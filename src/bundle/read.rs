@@ -2,7 +2,7 @@
 
 use std::fs::{self, Metadata};
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use super::bundle_paths::session_of;
@@ -86,6 +86,16 @@ pub(super) fn list(bundles: &Bundles) -> Result<Vec<BundleFile>, BundlePathError
     let mut listed: Vec<BundleFile> = names(bundles)?.iter().filter_map(|name| BundleFile::now(bundles, name)).collect();
     listed.sort_by(|one, other| one.name.cmp(&other.name));
     Ok(listed)
+}
+
+impl Bundles {
+    /// The paths of all bundles, in order of their names. Links do not count.
+    ///
+    /// # Errors
+    /// If the folder leads elsewhere or cannot be listed.
+    pub fn files(&self) -> Result<Vec<PathBuf>, BundlePathError> {
+        Ok(list(self)?.into_iter().map(|file| self.folder().join(file.name)).collect())
+    }
 }
 
 /// Reads one file.

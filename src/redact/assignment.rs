@@ -43,21 +43,20 @@ const VARIABLE_TERMINATORS: &[u8] = b";|<>";
 /// A secret and the name of its rule.
 type Found = (&'static str, Range<usize>);
 
-/// Finds a secret whose name has a part at this range.
-pub fn find(text: ScannedText<'_>, part: Range<usize>) -> Option<Found> {
-    let name = name_around(text, part)?;
+/// Finds a secret by its name, which is at this range.
+pub fn find(text: ScannedText<'_>, name: &Range<usize>) -> Option<Found> {
     let spelled = &text.text[name.clone()];
     let named = |range| (NAMED_SECRET_RULE, range);
     let Some(kind) = SecretKind::of(spelled) else {
-        return prose::find_spaced(text, &name).filter(|_| is_key_word(spelled)).map(named);
+        return prose::find_spaced(text, name).filter(|_| is_key_word(spelled)).map(named);
     };
-    let separator = separator(text, &name);
-    let assigned = separator.and_then(|(separator, at)| assigned(text, kind, separator, at, &name));
+    let separator = separator(text, name);
+    let assigned = separator.and_then(|(separator, at)| assigned(text, kind, separator, at, name));
     let in_other_place = || {
         let at = separator.map_or(name.end + text.backslashes(name.end), |(_, at)| at);
         let at = if separator.is_none() && matches!(text.byte(at), b'"' | b'\'') { at + 1 } else { at };
         let value = blocks::value_within(text, at).or_else(|| {
-            calls::named_argument(text, &name)
+            calls::named_argument(text, name)
                 .filter(|range| names::is_upper_case(spelled) || strength::is_strong(&text.text[range.clone()]))
         });
         let said = |range: &Range<usize>| &text.text[range.clone()];
@@ -70,8 +69,8 @@ pub fn find(text: ScannedText<'_>, part: Range<usize>) -> Option<Found> {
             })
             .map(named)
     };
-    let in_sentence = || (kind != SecretKind::Authorization).then(|| prose::find(text, &name, kind)).flatten().map(named);
-    assigned.or_else(|| value_of_pair(text, kind, &name)).or_else(in_other_place).or_else(in_sentence)
+    let in_sentence = || (kind != SecretKind::Authorization).then(|| prose::find(text, name, kind)).flatten().map(named);
+    assigned.or_else(|| value_of_pair(text, kind, name)).or_else(in_other_place).or_else(in_sentence)
 }
 
 /// `true` for the last word of a name whose words stand apart: `API key`.
@@ -90,8 +89,7 @@ fn assigned(text: ScannedText<'_>, kind: SecretKind, separator: Separator, at: u
         return authorization(text, at).map(|range| (AUTHORIZATION_RULE, range));
     }
     if separator == Separator::Colon
-        && let Some(block) = blocks::yaml(text, name, at)
-        && is_secret_text(kind, first_word(&text.text[block.clone()]))
+        && let Some(block) = blocks::yaml(text, name, at, |said| is_secret_text(kind, first_word(said)))
     {
         return Some((NAMED_SECRET_RULE, block));
     }
@@ -112,7 +110,7 @@ fn first_word(said: &str) -> &str {
 }
 
 /// The range of the whole name around a part.
-fn name_around(text: ScannedText<'_>, part: Range<usize>) -> Option<Range<usize>> {
+pub fn name_around(text: ScannedText<'_>, part: Range<usize>) -> Option<Range<usize>> {
     let (mut start, mut end) = (part.start, part.end);
     while start > 0 && names::is_name_byte(text.byte(start - 1)) {
         start -= 1;
@@ -280,15 +278,18 @@ const SETTERS: &[&str] = &[
 fn is_set_by_word(text: ScannedText<'_>, name: &Range<usize>) -> bool {
     const LONGEST: usize = 24;
     let before = &text.text[text.boundary(name.start.saturating_sub(LONGEST))..name.start];
-    SETTERS.iter().any(|setter| {
-        let Some(before) = before.strip_suffix(setter) else { return false };
-        if *setter != "ENV " {
-            return !before.ends_with(|c: char| c.is_alphanumeric());
-        }
-        let before = before.trim_end_matches([' ', '\t', '→']).trim_end_matches(|c: char| c.is_ascii_digit());
-        before.trim_end_matches([' ', '\t']).chars().next_back().is_none_or(|last| "\n\r\"+-:".contains(last))
-            || before.ends_with("\\n")
-    })
+    // Each of them ends so.
+    let is_set = before.ends_with(' ');
+    is_set
+        && SETTERS.iter().any(|setter| {
+            let Some(before) = before.strip_suffix(setter) else { return false };
+            if *setter != "ENV " {
+                return !before.ends_with(|c: char| c.is_alphanumeric());
+            }
+            let before = before.trim_end_matches([' ', '\t', '→']).trim_end_matches(|c: char| c.is_ascii_digit());
+            before.trim_end_matches([' ', '\t']).chars().next_back().is_none_or(|last| "\n\r\"+-:".contains(last))
+                || before.ends_with("\\n")
+        })
 }
 
 /// `true` if a strong value is behind a password's name on a line: `requirepass …`, `password …`.
@@ -330,10 +331,7 @@ fn is_secret_value(
     value: &ValueSpan,
 ) -> bool {
     let said = &text.text[value.range.clone()];
-    if value::is_placeholder(said) || value::is_prose(said) || said.eq_ignore_ascii_case(&text.text[name.clone()]) {
-        return false;
-    }
-    match value.quote {
+    let is_secret = match value.quote {
         Some(_) => is_secret_text(kind, said),
         None => match separator {
             Separator::Tag => is_secret_text(kind, said),
@@ -349,7 +347,8 @@ fn is_secret_value(
             Separator::Colon if kind == SecretKind::Weak && said.len() < SHORTEST_WEAK => false,
             Separator::Colon => is_bare_secret(kind, said, !is_alone(text, name, value)) && !is_type(said),
         },
-    }
+    };
+    is_secret && !said.eq_ignore_ascii_case(&text.text[name.clone()]) && !value::is_placeholder(said) && !value::is_prose(said)
 }
 
 /// `true` if a text is a secret when assigned to a name of this kind, whatever is around it.
@@ -359,7 +358,9 @@ pub fn is_secret_text(kind: SecretKind, said: &str) -> bool {
         SecretKind::Password => true,
         SecretKind::Key | SecretKind::Authorization => said.len() >= SHORTEST && !is_number_of(kind, said),
         SecretKind::Generic => strength::is_long_random(said),
-        SecretKind::Weak => said.len() >= SHORTEST && value::looks_random(said) && !said.contains(char::is_whitespace),
+        SecretKind::Weak => {
+            said.len() >= SHORTEST && value::looks_random(said) && !said.bytes().any(|byte| byte.is_ascii_whitespace())
+        }
     }
 }
 
@@ -373,6 +374,8 @@ fn is_bare_secret(kind: SecretKind, said: &str, is_code: bool) -> bool {
     if kind == SecretKind::Generic {
         return strength::is_long_random(said);
     }
+    // The start of a long value tells.
+    let said = value::sample(said);
     let has_digit = said.bytes().any(|byte| byte.is_ascii_digit());
     let is_name = value::is_identifier(said);
     match kind {

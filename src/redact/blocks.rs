@@ -7,9 +7,11 @@ use super::{calls, strength};
 
 /// Maximum bytes of a block.
 const MAX_BLOCK_BYTES: usize = 8 << 10;
+/// Bytes of a block by which it is judged.
+const MAX_TELLING_BYTES: usize = 256;
 
-/// The block of YAML behind `name: >-` or `name: |`; `at` is that of the sign.
-pub fn yaml(text: ScannedText<'_>, name: &Range<usize>, at: usize) -> Option<Range<usize>> {
+/// The block of YAML behind `name: >-` or `name: |`; `at` is that of the sign. `is_secret` judges its start.
+pub fn yaml(text: ScannedText<'_>, name: &Range<usize>, at: usize, is_secret: impl Fn(&str) -> bool) -> Option<Range<usize>> {
     const MAX_INDENT: usize = 256;
     let bytes = text.text.as_bytes();
     let sign = bytes[at..].iter().take(3).take_while(|byte| b"|>+-0123456789".contains(byte)).count();
@@ -22,25 +24,33 @@ pub fn yaml(text: ScannedText<'_>, name: &Range<usize>, at: usize) -> Option<Ran
     }
     let indent_of_name =
         bytes[..name.start].iter().rev().take(MAX_INDENT).take_while(|byte| matches!(byte, b' ' | b'-' | b'"')).count();
-    let (mut start, mut end) = (None, line);
-    let mut next = line + 1;
-    while next < bytes.len() && next - line < MAX_BLOCK_BYTES {
-        let stop = line_end(bytes, next).unwrap_or(bytes.len());
-        let first = text.skip_blanks(next);
-        if first < stop && bytes[first] != b'\r' {
-            if first - next <= indent_of_name {
-                break;
+    let block = |limit: usize| {
+        let (mut start, mut end) = (None, line);
+        let mut next = line + 1;
+        while next < bytes.len() && next - line < limit {
+            let stop = line_end(bytes, next).unwrap_or(bytes.len());
+            let first = text.skip_blanks(next);
+            if first < stop && bytes[first] != b'\r' {
+                if first - next <= indent_of_name {
+                    break;
+                }
+                start = start.or(Some(first));
+                end = stop;
             }
-            start = start.or(Some(first));
-            end = stop;
+            next = stop + 1;
         }
-        next = stop + 1;
-    }
-    let block = start?..end;
-    let said = text.text[block.clone()].trim_end();
+        let block = start?..end;
+        let said = text.text.get(block.clone())?.trim_end();
+        Some(block.start..block.start + said.len())
+    };
+    // Its first lines tell. The others are looked for only where these are a secret, since any name may have a block.
+    let first = block(MAX_TELLING_BYTES)?;
+    let said = &text.text[first.start..text.boundary(first.end.min(first.start + MAX_TELLING_BYTES))];
     // A key in lines is found by its first one, and more is said about it there.
-    let is_secret = !value::is_placeholder(said) && !value::is_prose(said) && !said.contains("-----BEGIN");
-    (is_secret && !text.crosses_string(name.start..block.end)).then(|| block.start..block.start + said.len())
+    if !is_secret(said) || value::is_placeholder(said) || value::is_prose(said) || said.contains("-----BEGIN") {
+        return None;
+    }
+    block(MAX_BLOCK_BYTES).filter(|block| !text.crosses_string(name.start..block.end))
 }
 
 fn line_end(bytes: &[u8], at: usize) -> Option<usize> {
@@ -60,6 +70,10 @@ pub fn value_within(text: ScannedText<'_>, at: usize) -> Option<Range<usize>> {
     let within = &text.text[at + 1..text.boundary(at + FURTHEST)];
     let within = &within[..within.find(['}', '{']).unwrap_or(within.len())];
     let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    // Each key has one of these.
+    if !["alue", "efault", "xample"].iter().any(|part| within.contains(part)) {
+        return None;
+    }
     KEYS.iter().find_map(|key| {
         let start = within.find(key)?;
         let is_alone = start.checked_sub(1).is_none_or(|before| !is_of_name(within.as_bytes()[before]));
@@ -76,33 +90,47 @@ pub fn value_within(text: ScannedText<'_>, at: usize) -> Option<Range<usize>> {
     })
 }
 
-/// The values of `data` and `stringData` in a secret of Kubernetes, whose kind ends at a position.
-pub fn kubernetes(text: ScannedText<'_>, at: usize) -> Vec<Range<usize>> {
-    const MAX_SECRET_BYTES: usize = 4 << 10;
-    let end = text.boundary(at + MAX_SECRET_BYTES);
-    let mut found = Vec::new();
-    let mut is_within = false;
-    let mut start = at;
-    for line in text.text[at..end].split_inclusive('\n') {
-        let said = line.trim_end();
-        let key = said.trim_start_matches([' ', '\t']);
-        if said.starts_with("---") || key.starts_with("kind:") {
-            break;
+/// The lines behind the kinds of Kubernetes' secrets, each of which is looked at once.
+#[derive(Debug, Default)]
+pub struct KubernetesLines {
+    /// The start of the next line.
+    next: usize,
+    /// `true` if that is below `data` or `stringData`.
+    is_within: bool,
+}
+
+impl KubernetesLines {
+    /// The values of `data` and `stringData` in a secret of Kubernetes, whose kind ends at a position.
+    pub fn values(&mut self, text: ScannedText<'_>, at: usize) -> Vec<Range<usize>> {
+        const MAX_SECRET_BYTES: usize = 4 << 10;
+        let end = text.boundary(at + MAX_SECRET_BYTES);
+        let mut found = Vec::new();
+        if at > self.next {
+            *self = Self { next: at, is_within: false };
         }
-        if matches!(key, "data:" | "stringData:") {
-            is_within = true;
-        } else if is_within && key.len() == said.len() && !key.is_empty() {
-            is_within = false;
-        } else if let Some((_, value)) = key.split_once(": ").filter(|_| is_within) {
-            let value = value.trim_matches([' ', '"', '\'']);
-            let offset = start + said.rfind(value).unwrap_or(0);
-            if !value::is_placeholder(value) && !text.crosses_string(at..offset + value.len()) {
-                found.push(offset..offset + value.len());
+        let Some(lines) = text.text.get(self.next..end) else { return found };
+        for line in lines.split_inclusive('\n') {
+            let said = line.trim_end();
+            let key = said.trim_start_matches([' ', '\t']);
+            if said.starts_with("---") || key.starts_with("kind:") || text.crosses_string(self.next..self.next + said.len()) {
+                self.is_within = false;
+                break;
             }
+            if matches!(key, "data:" | "stringData:") {
+                self.is_within = true;
+            } else if self.is_within && key.len() == said.len() && !key.is_empty() {
+                self.is_within = false;
+            } else if let Some((_, value)) = key.split_once(": ").filter(|_| self.is_within) {
+                let value = value.trim_matches([' ', '"', '\'']);
+                let offset = self.next + said.rfind(value).unwrap_or(0);
+                if !value::is_placeholder(value) {
+                    found.push(offset..offset + value.len());
+                }
+            }
+            self.next += line.len();
         }
-        start += line.len();
+        found
     }
-    found
 }
 
 /// The twelve or more words that a wallet is restored from, behind their name.

@@ -40,7 +40,7 @@ const LOGIN_CALLS: &[&str] = &["auth", "login", "credential", "credentials", "au
 const HASHES: &[&str] = &["crypt", "sha2", "encode_password"];
 
 /// Maximum bytes of the arguments of a call, and maximum number of them.
-const MAX_CALL_BYTES: usize = 512;
+const MAX_CALL_BYTES: usize = 320;
 const MAX_ARGUMENTS: usize = 12;
 
 /// An argument: the range of its text, if it is one.
@@ -144,7 +144,7 @@ pub fn literal(text: ScannedText<'_>, at: usize) -> Option<Range<usize>> {
     if text.is_after_string(at + 1) {
         return None;
     }
-    let value = text.value(at, b",)");
+    let value = text.quoted_value(at)?;
     let quote = value.quote?;
     let end = value.range.end + text.backslashes(value.range.end);
     (text.byte(end) == quote).then_some(value.range)

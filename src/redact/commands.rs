@@ -33,6 +33,8 @@ enum Place {
     After(&'static str, usize),
     /// In the word with this number behind a word, together with the user.
     UserAfter(&'static str, usize),
+    /// Behind the file and the user of `htpasswd -b`; with `-n`, there is no file.
+    Batch,
 }
 
 /// A command, by the start of its line, and the place of its secret.
@@ -92,24 +94,7 @@ const COMMANDS: &[Command] = &[
     ("psexec ", &[Place::Next("-p")]),
     ("schtasks ", &[Place::After("/rp", 1), Place::After("/p", 1)]),
     ("openssl ", &[Place::Next("-k"), Place::Glued("pass:")]),
-    (
-        "htpasswd ",
-        &[
-            Place::After("-b", 3),
-            Place::After("-cb", 3),
-            Place::After("-bc", 3),
-            Place::After("-nb", 2),
-            Place::After("-bn", 2),
-            Place::After("-Bb", 3),
-            Place::After("-bB", 3),
-            Place::After("-nbB", 2),
-            Place::After("-bnB", 2),
-            Place::After("-cbB", 3),
-            Place::After("-bcB", 3),
-            Place::After("-Bbn", 2),
-            Place::After("-nBb", 2),
-        ],
-    ),
+    ("htpasswd ", &[Place::Batch]),
     ("mosquitto_passwd ", &[Place::After("-b", 3)]),
     ("mosquitto_", &[Place::Next("-P")]),
     ("net user ", &[Place::After("user", 2)]),
@@ -236,35 +221,46 @@ impl CommandLine {
 }
 
 fn placed(text: ScannedText<'_>, words: &[Word], places: &[Place]) -> Vec<Range<usize>> {
+    let said = |at: usize| &text.text[words[at].range.clone()];
+    let rest_of = |at: usize, rest: &str| words[at].range.end - rest.len()..words[at].range.end;
+    // A word that others are counted from is there once.
+    let counted = |is_word: &dyn Fn(&str) -> bool, count: usize| {
+        let at = (0..words.len()).find(|at| is_word(said(*at)))?;
+        argument(text, words, at, count)
+    };
     let mut found = Vec::new();
-    for at in 0..words.len() {
-        let said = &text.text[words[at].range.clone()];
-        for place in places {
-            let secret = match *place {
-                Place::Glued(flag) => {
-                    let rest = said.strip_prefix(flag).filter(|rest| !rest.is_empty());
-                    rest.map(|rest| unquoted(text, &(words[at].range.end - rest.len()..words[at].range.end)))
-                }
-                Place::Next(flag) => behind(text, words, at, flag).map(|value| unquoted(text, &value)),
-                Place::User(flag, signs) => {
-                    let glued = || {
-                        said.strip_prefix(flag)
-                            .filter(|_| flag.len() == 2)
-                            .map(|rest| words[at].range.end - rest.len()..words[at].range.end)
-                    };
-                    behind(text, words, at, flag).or_else(glued).and_then(|value| password_of(text, &value, signs.as_bytes()))
-                }
-                Place::After(word, count) if said.eq_ignore_ascii_case(word) => {
-                    argument(text, words, at, count).map(|value| unquoted(text, &value))
-                }
-                Place::UserAfter(word, count) if said == word => {
-                    argument(text, words, at, count).and_then(|value| password_of(text, &value, b":"))
-                }
-                Place::After(..) | Place::UserAfter(..) => None,
-            };
-            found.extend(secret.filter(|range| is_secret(&text.text[range.clone()])));
+    for place in places {
+        match *place {
+            Place::Glued(flag) => found.extend((0..words.len()).filter_map(|at| {
+                let rest = said(at).strip_prefix(flag).filter(|rest| !rest.is_empty())?;
+                Some(unquoted(text, &rest_of(at, rest)))
+            })),
+            Place::Next(flag) => found.extend((0..words.len()).filter_map(|at| {
+                let value = behind(text, words, at, flag)?;
+                Some(unquoted(text, &value))
+            })),
+            Place::User(flag, signs) => found.extend((0..words.len()).filter_map(|at| {
+                let glued = || said(at).strip_prefix(flag).filter(|_| flag.len() == 2).map(|rest| rest_of(at, rest));
+                password_of(text, &behind(text, words, at, flag).or_else(glued)?, signs.as_bytes())
+            })),
+            Place::After(word, count) => {
+                let value = counted(&|said| said.eq_ignore_ascii_case(word), count);
+                found.extend(value.map(|value| unquoted(text, &value)));
+            }
+            Place::UserAfter(word, count) => {
+                let value = counted(&|said| said == word, count);
+                found.extend(value.and_then(|value| password_of(text, &value, b":")));
+            }
+            Place::Batch => {
+                let is_batch =
+                    |said: &str| said.strip_prefix('-').is_some_and(|letters| letters.contains('b') && letters.len() < 6);
+                let has_no_file = (0..words.len()).any(|at| said(at).starts_with('-') && said(at).contains('n'));
+                let value = counted(&is_batch, if has_no_file { 2 } else { 3 });
+                found.extend(value.map(|value| unquoted(text, &value)));
+            }
         }
     }
+    found.retain(|range| is_secret(&text.text[range.clone()]));
     found
 }
 

@@ -23,6 +23,7 @@ mod base64;
 mod blocks;
 mod calls;
 mod commands;
+mod findings;
 mod json;
 mod keywords;
 mod line;
@@ -43,6 +44,7 @@ use std::sync::OnceLock;
 use regex::Regex;
 
 use ctxbridge_config::{self as config, InvalidPattern};
+pub use findings::Finding;
 use scan::KeywordIndex;
 use view::View;
 
@@ -168,7 +170,7 @@ impl Redactor {
                 found
             }
         };
-        for (_, range) in self.extra.iter().flat_map(|regex| scan::matches(regex, text, 0)) {
+        for (_, range) in self.extra.iter().flat_map(|regex| scan::matches(regex, text, &(0..text.len()), 0)) {
             found.push(SecretSpan { rule: CUSTOM_RULE, range });
         }
         if found.is_empty() {

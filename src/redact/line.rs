@@ -137,7 +137,17 @@ impl Redactor {
     /// Replaces each secret in a transcript's line by `[redacted:RULE]`, and counts them by rule. The result is borrowed if there
     /// are none. JSON stays valid JSON, and every byte outside of secrets stays, including the line end.
     pub fn redact_line<'l>(&self, line: &'l [u8]) -> (Cow<'l, [u8]>, RedactionCounts) {
+        let (redacted, marks) = self.mark_line(line);
         let mut found = RedactionCounts::new();
+        for SecretSpan { rule, .. } in marks {
+            *found.entry(rule).or_default() += 1;
+        }
+        (redacted, found)
+    }
+
+    /// The same, with the ranges of the new marks in the result, in order.
+    pub(super) fn mark_line<'l>(&self, line: &'l [u8]) -> (Cow<'l, [u8]>, Vec<SecretSpan>) {
+        let mut marks = Vec::new();
         let mut redacted = Cow::Borrowed(line);
         // What was beside a secret may be seen as one when that is gone.
         for _ in 0..MAX_PASSES {
@@ -146,25 +156,42 @@ impl Redactor {
             if cuts.is_empty() {
                 break;
             }
-            let mut clean = Vec::with_capacity(redacted.len());
-            let mut done = 0;
-            for SecretCut { range, rule, is_bare } in cuts {
-                let quote: &[u8] = if is_bare { b"\"" } else { b"" };
-                clean.extend_from_slice(&redacted[done..range.start]);
-                clean.extend([quote, marker(rule).as_bytes(), quote].concat());
-                done = range.end;
-                *found.entry(rule).or_default() += 1;
-            }
-            clean.extend_from_slice(&redacted[done..]);
-            redacted = Cow::Owned(clean);
+            redacted = Cow::Owned(replace(&redacted, cuts, &mut marks));
         }
-        (redacted, found)
+        (redacted, marks)
     }
 
     fn cuts_of_text(&self, bytes: &[u8]) -> Vec<SecretCut> {
         let secrets = self.secrets(&String::from_utf8_lossy(bytes));
         if secrets.is_empty() { Vec::new() } else { cuts(secrets, &OffsetMap::of_text(bytes), 0) }
     }
+}
+
+/// The bytes with a mark in place of each cut. The ranges of marks move along, and those of the new ones join them.
+fn replace(bytes: &[u8], cuts: Vec<SecretCut>, marks: &mut Vec<SecretSpan>) -> Vec<u8> {
+    let mut clean = Vec::with_capacity(bytes.len());
+    let mut done = 0;
+    let mut old = std::mem::take(marks).into_iter().peekable();
+    let mut move_up_to = |limit: usize, done: usize, shifted: usize, marks: &mut Vec<SecretSpan>| {
+        while let Some(SecretSpan { rule, range }) = old.next_if(|mark| mark.range.start < limit) {
+            let start = range.start - done + shifted;
+            marks.push(SecretSpan { rule, range: start..start + range.len() });
+        }
+    };
+    for SecretCut { range, rule, is_bare } in cuts {
+        let quote: &[u8] = if is_bare { b"\"" } else { b"" };
+        move_up_to(range.start, done, clean.len(), marks);
+        clean.extend_from_slice(&bytes[done..range.start]);
+        clean.extend_from_slice(quote);
+        let start = clean.len();
+        clean.extend_from_slice(marker(rule).as_bytes());
+        marks.push(SecretSpan { rule, range: start..clean.len() });
+        clean.extend_from_slice(quote);
+        done = range.end;
+    }
+    move_up_to(bytes.len(), done, clean.len(), marks);
+    clean.extend_from_slice(&bytes[done..]);
+    clean
 }
 
 fn cuts(secrets: Vec<SecretSpan>, map: &OffsetMap, start: usize) -> Vec<SecretCut> {
@@ -330,7 +357,7 @@ fn is_base64(raw: &[u8], least: usize) -> bool {
 }
 
 /// The decoded text of a string.
-fn unescape(raw: &[u8]) -> Cow<'_, str> {
+pub(super) fn unescape(raw: &[u8]) -> Cow<'_, str> {
     if memchr::memchr(b'\\', raw).is_none() {
         return std::str::from_utf8(raw).map_or_else(|_| String::from_utf8_lossy(raw), Cow::Borrowed);
     }

@@ -3,6 +3,8 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
+use super::value;
+
 /// The kind of secret that a name announces. It decides which values count as secrets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SecretKind {
@@ -223,8 +225,14 @@ impl SecretKind {
                 pass.eq_ignore_ascii_case("pass") && (stands_alone || (pass.starts_with('P') && before.ends_with(is_lower)))
             })
         };
-        let flat: String = name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect();
-        if matches!(flat.as_str(), "pwd" | "oldpwd") || NON_SECRET_NAMES.iter().any(|known| flat.ends_with(known)) {
+        let mut letters = [0; 3 * MAX_NAME_BYTES];
+        let mut length = 0;
+        for byte in name.bytes().filter(u8::is_ascii_alphanumeric) {
+            letters[length] = byte.to_ascii_lowercase();
+            length += 1;
+        }
+        let flat = std::str::from_utf8(&letters[..length]).unwrap_or_default();
+        if matches!(flat, "pwd" | "oldpwd") || value::ends_among(flat, NON_SECRET_NAMES) {
             return None;
         }
         if flat.ends_with("authorization") {
@@ -235,7 +243,7 @@ impl SecretKind {
         }
         let flat = flat.trim_end_matches(|c: char| c.is_ascii_digit());
         let flat = NAME_SUFFIXES.iter().find_map(|tail| flat.strip_suffix(tail)).filter(|flat| !flat.is_empty()).unwrap_or(flat);
-        let ends = |words: &[&str]| words.iter().any(|word| flat.ends_with(word));
+        let ends = |words: &[&str]| value::ends_among(flat, words);
         let has_part_pw = || {
             let before = name.len().checked_sub("pw".len()).and_then(|at| name.get(..at));
             flat == "pw" || (flat.ends_with("pw") && before.is_some_and(|before| before.ends_with(['_', '-', '.'])))
@@ -260,7 +268,7 @@ impl SecretKind {
 /// `true` if a name that ends with `key` may be of a secret.
 fn is_generic_key(name: &str, flat: &str) -> bool {
     let Some(before) = flat.strip_suffix("key").filter(|before| !before.is_empty()) else { return false };
-    let ends = |words: &[&str]| words.iter().any(|word| before.ends_with(word));
+    let ends = |words: &[&str]| value::ends_among(before, words);
     !ends(PUBLIC_KEYS) && (ends(SECRET_KEYS) || (is_upper_case(name) && name.contains('_')))
 }
 

@@ -171,7 +171,7 @@ fn is_told(text: ScannedText<'_>, name: &Range<usize>, at: usize) -> bool {
 fn start_of_next(text: ScannedText<'_>, at: usize) -> usize {
     const LONGEST_TAG: usize = 24;
     let mut at = skip_marks(text, at);
-    if let Some(sign) = ["<-", ":", "=", ".set("].iter().find(|sign| text.text[at..].starts_with(**sign)) {
+    if let Some(sign) = value::start_among(&text.text[at..], &["<-", ":", "=", ".set("]) {
         at = skip_marks(text, at + sign.len());
     }
     // A tag or an anchor of YAML, or the next line.
@@ -201,7 +201,7 @@ pub fn find_spaced(text: ScannedText<'_>, key: &Range<usize>) -> Option<Range<us
 pub fn find_pair(text: ScannedText<'_>, name: &Range<usize>) -> Option<Range<usize>> {
     const LONGEST: usize = 64;
     let mut at = skip_marks(text, name.end);
-    let sign = SIGNS.iter().find(|sign| text.text[at..].starts_with(**sign))?;
+    let sign = value::start_among(&text.text[at..], SIGNS)?;
     at = skip_marks(text, at + sign.len());
     let bytes = text.text.as_bytes();
     let is_of_user = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-@+\\".contains(byte);
@@ -221,27 +221,29 @@ pub fn find_pair(text: ScannedText<'_>, name: &Range<usize>) -> Option<Range<usi
 /// Whatever is between a name and its value, and the start of that.
 fn connector(text: ScannedText<'_>, name: &Range<usize>) -> Option<(Connector, usize)> {
     let limit = text.boundary(name.end + MAX_GAP_BYTES);
-    let before = &text.text[text.boundary(name.start.saturating_sub(MAX_CELL_BYTES))..name.start];
-    let is_cell = before.rfind(['|', '>', '\n']).is_some_and(|at| {
-        let is_plain = |c: char| c.is_alphanumeric() || c == ' ' || c == '-' || MARKS.contains(&c);
-        !before[at..].starts_with('\n') && before[at + 1..].chars().all(is_plain)
-    });
+    let is_cell = || {
+        let before = &text.text[text.boundary(name.start.saturating_sub(MAX_CELL_BYTES))..name.start];
+        before.rfind(['|', '>', '\n']).is_some_and(|at| {
+            let is_plain = |c: char| c.is_alphanumeric() || c == ' ' || c == '-' || MARKS.contains(&c);
+            !before[at..].starts_with('\n') && before[at + 1..].chars().all(is_plain)
+        })
+    };
     let mut words = 0;
     let mut at = name.end;
     while at < limit {
         at = skip_marks(text, at);
         let rest = text.text.get(at..)?;
         let manner = if words == 0 { Connector::Sign } else { Connector::Sentence };
-        if let Some(sign) = SIGNS.iter().find(|sign| rest.starts_with(**sign)) {
+        if let Some(sign) = value::start_among(rest, SIGNS) {
             return (!rest.starts_with("==") && !rest.starts_with("::") && !rest.starts_with("://"))
                 .then(|| (manner, skip_marks(text, at + sign.len())));
         }
-        if let Some(suffix) = SUFFIXES.iter().find(|suffix| rest.starts_with(**suffix)) {
+        if let Some(suffix) = value::start_among(rest, SUFFIXES) {
             let behind = skip_marks(text, at + suffix.len());
-            let sign = SIGNS.iter().find(|sign| text.text[behind..].starts_with(**sign));
+            let sign = value::start_among(&text.text[behind..], SIGNS);
             return Some((manner, sign.map_or(behind, |sign| skip_marks(text, behind + sign.len()))));
         }
-        if is_cell && words == 0 && rest.starts_with('|') {
+        if words == 0 && rest.starts_with('|') && is_cell() {
             return Some((Connector::Sign, skip_marks(text, at + 1)));
         }
         if rest.starts_with('<') {
@@ -250,10 +252,10 @@ fn connector(text: ScannedText<'_>, name: &Range<usize>) -> Option<(Connector, u
         }
         let length = word_length(rest);
         let said = &rest[..length];
-        if is_cell && words == 0 && text.byte(at.saturating_sub(1)) == b'>' {
+        if words == 0 && text.byte(at.saturating_sub(1)) == b'>' && is_cell() {
             return Some((Connector::Sign, at));
         }
-        let is_verb = said.len() <= LONGEST_VERB && VERBS.iter().any(|verb| verb.eq_ignore_ascii_case(said));
+        let is_verb = length > 0 && said.len() <= LONGEST_VERB && VERBS.iter().any(|verb| verb.eq_ignore_ascii_case(said));
         words += 1;
         if length == 0 || words > MAX_GAP_WORDS || said.ends_with('.') {
             return None;

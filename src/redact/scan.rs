@@ -47,6 +47,8 @@ enum KeywordTarget {
     Kubernetes,
     /// A text for PowerShell follows.
     SecureString,
+    /// A password of a connection string follows.
+    Connection,
     /// A token follows.
     Bearer,
 }
@@ -62,6 +64,8 @@ impl KeywordIndex {
             let all = |words: &'static [&'static str], target| words.iter().map(move |word| (*word, target));
             let others = [
                 ("://", KeywordTarget::Url),
+                ("pwd=", KeywordTarget::Connection),
+                ("pwd =", KeywordTarget::Connection),
                 ("bearer ", KeywordTarget::Bearer),
                 ("insert into", KeywordTarget::Insert),
                 ("kind: secret", KeywordTarget::Kubernetes),
@@ -101,13 +105,14 @@ impl Scan<'_> {
         let first = self.found.len();
         // Where each rule goes on: what it has found is not looked at again.
         let mut done = vec![0; rules.len()];
-        let mut wanted = vec![false; rules.len()];
+        let mut near = vec![Vec::new(); rules.len()];
         // A name is read once, however many parts it has, and a command once for each kind of it.
         let mut named = 0;
+        let mut kubernetes = blocks::KubernetesLines::default();
         let mut line = commands::CommandLine::default();
         for (word, range) in self.words.keywords.find(text) {
             match self.words.targets[word] {
-                KeywordTarget::Rule(at) if rules[at].is_anywhere => wanted[at] = true,
+                KeywordTarget::Rule(at) if rules[at].is_anywhere => add_lines(&mut near[at], text, range.start),
                 KeywordTarget::Rule(at) if range.start < done[at] => {}
                 KeywordTarget::Rule(at) => {
                     if let Some(secret) = rules[at].secret_at(text, range.start) {
@@ -118,9 +123,11 @@ impl Scan<'_> {
                 KeywordTarget::Name if range.end <= named => {}
                 KeywordTarget::Name => {
                     let is_sign = !text.as_bytes()[range.end - 1].is_ascii_alphanumeric();
-                    if let Some((rule, range)) = assignment::find(seen, range.start..range.end - usize::from(is_sign)) {
-                        named = range.end;
-                        self.push(rule, range);
+                    let part = range.start..range.end - usize::from(is_sign);
+                    if let Some(name) = assignment::name_around(seen, part) {
+                        let secret = assignment::find(seen, &name);
+                        named = secret.as_ref().map_or(name.end, |(_, range)| range.end);
+                        self.found.extend(secret.map(|(rule, range)| SecretSpan { rule, range }));
                     }
                 }
                 KeywordTarget::Word => {
@@ -138,18 +145,21 @@ impl Scan<'_> {
                         self.push(rule, range);
                     }
                 }
+                KeywordTarget::Connection => self.extend(address::CONNECTION_RULE, address::in_connection(seen, &range)),
                 KeywordTarget::Command(at) => {
                     line.find(seen, at, &range).into_iter().for_each(|(rule, range)| self.push(rule, range));
                 }
                 KeywordTarget::Call => self.extend(assignment::NAMED_SECRET_RULE, calls::find(seen, &range)),
                 KeywordTarget::Insert => self.extend(assignment::NAMED_SECRET_RULE, calls::inserted(seen, &range)),
-                KeywordTarget::Kubernetes => self.extend(assignment::NAMED_SECRET_RULE, blocks::kubernetes(seen, range.end)),
+                KeywordTarget::Kubernetes => {
+                    self.extend(assignment::NAMED_SECRET_RULE, kubernetes.values(seen, range.end));
+                }
                 KeywordTarget::SecureString => self.extend(assignment::NAMED_SECRET_RULE, blocks::secure_string(seen, range.end)),
                 KeywordTarget::Bearer => self.extend(authorization::AUTHORIZATION_RULE, authorization::bearer(seen, range.end)),
             }
         }
-        for rule in rules.iter().zip(wanted).filter(|(_, is_wanted)| *is_wanted).map(|(rule, _)| rule) {
-            let found = rule.regex().into_iter().flat_map(|regex| matches(regex, text, 1));
+        for (rule, near) in rules.iter().zip(near).filter(|(_, near)| !near.is_empty()) {
+            let found = rule.regex().into_iter().flat_map(|regex| near.iter().flat_map(|lines| matches(regex, text, lines, 1)));
             if rule.is_key_marker {
                 let markers: Vec<_> = found.map(|(_, range)| range).collect();
                 self.extend(&rule.id, private_key::find_keys(seen, &markers));
@@ -206,9 +216,35 @@ impl Scan<'_> {
     }
 }
 
-/// Matches of a regex: each start, and the range of the first matched group within, else of the whole. `all` is the whole's group.
-pub fn matches<'t>(regex: &'t Regex, text: &'t str, all: usize) -> impl Iterator<Item = (usize, Range<usize>)> + 't {
-    let mut from = 0;
+/// Adds the lines around a keyword to those in which a rule is looked for, all in order and apart.
+fn add_lines(near: &mut Vec<Range<usize>>, text: &str, keyword: usize) {
+    /// Bytes behind a keyword that a match may have on further lines.
+    const REACH: usize = 600;
+    let bytes = text.as_bytes();
+    let done = near.last().map_or(0, |last| last.end);
+    let reach = (keyword + REACH).min(bytes.len());
+    if !near.is_empty() && reach <= done {
+        return;
+    }
+    let from = reach.max(done);
+    let end = memchr::memchr(b'\n', &bytes[from..]).map_or(bytes.len(), |length| from + length);
+    let line = memchr::memrchr(b'\n', &bytes[done.min(keyword)..keyword]).map(|at| done + at + 1);
+    match near.last_mut().filter(|_| line.is_none()) {
+        Some(last) => last.end = end,
+        None => near.push(line.unwrap_or(0)..end),
+    }
+}
+
+/// Matches of a regex in a part of a text: each start, and the range of the first matched group within, else of the whole. `all` is
+/// the whole's group.
+pub fn matches<'t>(
+    regex: &'t Regex,
+    text: &'t str,
+    part: &Range<usize>,
+    all: usize,
+) -> impl Iterator<Item = (usize, Range<usize>)> + use<'t> {
+    let mut from = part.start;
+    let text = &text[..part.end];
     std::iter::from_fn(move || {
         let groups = regex.captures_at(text, Some(from).filter(|from| *from <= text.len())?)?;
         let whole = groups.get(all)?.range();

@@ -1,8 +1,11 @@
 //! Values that look like secrets by themselves, as a sentence has them: where nothing else says that a word is one.
 
-/// Minimum and maximum bytes of such a value.
+use super::value;
+
+/// Minimum bytes of such a value.
 const MIN_BYTES: usize = 6;
-const MAX_BYTES: usize = 512;
+/// Maximum bytes of a key.
+const MAX_KEY_BYTES: usize = 4 << 10;
 /// Maximum bytes of a value by which it is judged.
 const MAX_SAMPLE_BYTES: usize = 128;
 /// Minimum bytes of a part that mixes letters and digits.
@@ -76,20 +79,26 @@ const TECHNICAL: &[&str] = &[
 
 /// `true` if a value is a secret although only a sentence says so: it is no word, number, name, path or version.
 pub fn is_strong(value: &str) -> bool {
-    let end = (0..=value.len().min(MAX_SAMPLE_BYTES)).rev().find(|at| value.is_char_boundary(*at)).unwrap_or(0);
-    let value = &value[..end];
+    let value = start(value, MAX_SAMPLE_BYTES);
     let bytes = value.as_bytes();
     let count = |is: fn(&u8) -> bool| bytes.iter().filter(|byte| is(byte)).count();
     let (digits, letters) = (count(u8::is_ascii_digit), count(u8::is_ascii_alphabetic));
-    if value.len() < MIN_BYTES || letters == 0 || !is_plausible(value) {
+    if value.len() < MIN_BYTES || letters == 0 {
         return false;
     }
-    let has_sign = bytes[1..].iter().any(|byte| SIGNS.contains(byte));
-    if has_sign && value.len() >= MIN_SIGNED_BYTES && letters >= 3 && digits >= 1 && !value.ends_with('%') {
-        return true;
-    }
+    // Rare first, as most values are words.
+    let is_signed = || {
+        let may_be = value.len() >= MIN_SIGNED_BYTES && letters >= 3 && digits >= 1 && !value.ends_with('%');
+        may_be && bytes[1..].iter().any(|byte| SIGNS.contains(byte))
+    };
     let is_cut = |byte: &u8| !byte.is_ascii_alphanumeric() && byte.is_ascii();
-    bytes.split(is_cut).any(is_mixed) || is_long(bytes, digits, letters)
+    let is_any_mixed = || digits > 0 && bytes.split(is_cut).any(is_mixed);
+    (is_signed() || is_any_mixed() || is_long(bytes, digits, letters)) && is_plausible(value)
+}
+
+/// The start of a value, by which it is judged: all of many long values would take too long.
+fn start(value: &str, bytes: usize) -> &str {
+    &value[..value.floor_char_boundary(bytes)]
 }
 
 /// `true` if a value is a word with a number behind it, as many passwords are: `hunter2`.
@@ -105,9 +114,11 @@ pub fn is_long_random(value: &str) -> bool {
     const SHORTEST: usize = 16;
     const SHORTEST_PART: usize = 12;
     let value = value.strip_prefix("base64:").unwrap_or(value);
+    let is_length_of_key = (SHORTEST..=MAX_KEY_BYTES).contains(&value.len());
+    let value = start(value, MAX_SAMPLE_BYTES / 2);
     let is_of_key = |byte: u8| byte.is_ascii_alphanumeric() || b"+/=_~.-".contains(&byte);
     let is_part = |part: &[u8]| part.len() >= SHORTEST_PART && is_mixed(part);
-    (SHORTEST..=8 * MAX_BYTES).contains(&value.len())
+    is_length_of_key
         && value.bytes().all(is_of_key)
         && !value.starts_with(['/', '.'])
         && (value.as_bytes().split(|byte| !byte.is_ascii_alphanumeric()).any(is_part) || is_uuid(value))
@@ -116,6 +127,7 @@ pub fn is_long_random(value: &str) -> bool {
 /// `true` if a part of a value is random: of a session's number with its signature, of a key with its encoded padding.
 pub fn has_random_part(value: &str) -> bool {
     const SHORTEST: usize = 12;
+    let value = start(value, 2 * MAX_SAMPLE_BYTES);
     value.as_bytes().split(|byte| !byte.is_ascii_alphanumeric()).any(|part| part.len() >= SHORTEST && is_mixed(part))
         || is_uuid(value)
 }
@@ -130,23 +142,24 @@ fn is_uuid(value: &str) -> bool {
 
 /// `true` if no sign in a value says that it is code, an address or a path.
 fn is_plausible(value: &str) -> bool {
+    const STARTS: &[&str] = &["http", "www.", "/", "./", "../", "~/", "$", "%", "-", "@", "#", "&", "*"];
     let is_of_code = |c: char| c.is_whitespace() || c.is_control() || "(){}[]<>;\"'`|\\,".contains(c);
-    let starts = ["http", "www.", "/", "./", "../", "~/", "$", "%", "-", "@", "#", "&", "*"];
     let is_sum = value.bytes().filter(|byte| *byte == b'=').count() > 0 && !value.ends_with('=');
     !(value.contains(is_of_code)
         || value.contains("://")
         || value.contains("::")
         || value.contains("->")
         || is_sum
-        || starts.iter().any(|start| value.starts_with(start))
+        || value::start_among(value, STARTS).is_some()
         || is_technical(value)
         || is_mail_address(value)
         || is_file(value))
 }
 
 fn is_technical(value: &str) -> bool {
-    let start = value.get(..value.len().min(12)).unwrap_or_default().to_ascii_lowercase();
-    TECHNICAL.iter().any(|word| start.starts_with(word))
+    const LONGEST: usize = 12;
+    let start = value.get(..value.len().min(LONGEST)).unwrap_or_default().to_ascii_lowercase();
+    value::start_among(&start, TECHNICAL).is_some()
 }
 
 fn is_mail_address(value: &str) -> bool {
@@ -179,20 +192,23 @@ fn is_mixed(part: &[u8]) -> bool {
     if part.len() < MIN_MIXED_BYTES || !part.is_ascii() {
         return false;
     }
-    let changes = part.windows(2).filter(|pair| pair[0].is_ascii_digit() != pair[1].is_ascii_digit()).count();
-    let is_time = part.starts_with(b"20") && part[..4].iter().all(u8::is_ascii_digit);
-    changes >= 2 && !is_time
+    let mut changes = part.windows(2).filter(|pair| pair[0].is_ascii_digit() != pair[1].is_ascii_digit());
+    let is_time = || part.starts_with(b"20") && part[..4].iter().all(u8::is_ascii_digit);
+    changes.nth(1).is_some() && !is_time()
 }
 
 /// `true` for a long value in both cases that is no name in camel case.
 fn is_long(bytes: &[u8], digits: usize, letters: usize) -> bool {
     const SHORTEST: usize = 20;
-    let is_token = bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"+/=_-".contains(byte));
-    let ups = bytes.windows(2).filter(|pair| pair[0].is_ascii_uppercase() && pair[1].is_ascii_uppercase()).count();
-    let cases = bytes.windows(2).filter(|pair| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase()).count();
+    let is_token = || bytes.iter().all(|byte| byte.is_ascii_alphanumeric() || b"+/=_-".contains(byte));
+    let count = |is: fn(&[u8]) -> bool| bytes.windows(2).filter(|pair| is(pair)).count();
+    let is_of_cases = || {
+        count(|pair| pair[0].is_ascii_uppercase() && pair[1].is_ascii_uppercase()) >= 2
+            && count(|pair| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase()) >= 3
+    };
     bytes.len() >= SHORTEST
-        && is_token
-        && (digits >= 2 && letters >= 2 || (ups >= 2 && cases >= 3))
+        && (digits >= 2 && letters >= 2 || is_of_cases())
+        && is_token()
         && !bytes.contains(&b'_')
         && bytes.iter().filter(|byte| matches!(byte, b'-' | b'/')).count() <= 2
 }

@@ -10,19 +10,26 @@ const MAX_VALUE_BYTES: usize = 8_192;
 /// Maximum bytes of a value by which its kind is told. No placeholder is longer, and all of many long values would take too long.
 const MAX_SAMPLE_BYTES: usize = 96;
 
-/// The last value that was measured: values within it end where it does.
+/// Number of sorts of values whose latest measurements are remembered: as many as there are lists of terminators.
+const MAX_SORTS: usize = 6;
+
+/// The last value of each sort that was measured: values within it end where it does. Names of several sorts may take turns.
 #[derive(Debug, Default)]
-pub struct LastValue(Cell<(usize, usize, usize)>);
+pub struct LastValue(Cell<[(usize, usize, usize); MAX_SORTS]>);
 
 impl LastValue {
     /// The end of a value of a sort, as measured before or now.
     fn end(&self, sort: usize, start: usize, measure: impl FnOnce() -> usize) -> usize {
-        let (known, end, of) = self.0.get();
-        if of == sort && known <= start && start < end {
+        let mut all = self.0.get();
+        let known = all.iter().position(|(.., of)| *of == sort);
+        if let Some((_, end, _)) = known.map(|at| all[at]).filter(|(known, end, _)| *known <= start && start < *end) {
             return end;
         }
         let end = measure();
-        self.0.set((start, end, sort));
+        // The oldest sort makes room.
+        all[..=known.unwrap_or(MAX_SORTS - 1)].rotate_right(1);
+        all[0] = (start, end, sort);
+        self.0.set(all);
         end
     }
 }
@@ -115,13 +122,16 @@ impl<'t> ScannedText<'t> {
 
     /// The value that starts there. A value without quotes ends at one of the bytes in `bare`, at white space or at a quote.
     pub fn value(&self, at: usize, bare: &[u8]) -> ValueSpan {
+        self.quoted_value(at).unwrap_or_else(|| ValueSpan { range: at..self.bare_end(at, bare), quote: None })
+    }
+
+    /// The value in quotes that starts there, if one does.
+    pub fn quoted_value(&self, at: usize) -> Option<ValueSpan> {
         let slashes = self.backslashes(at);
         let quote = self.byte(at + slashes);
-        if matches!(quote, b'"' | b'\'' | b'`') && (slashes == 0 || slashes % 2 == 1) {
-            let start = at + slashes + 1;
-            return ValueSpan { range: start..self.quoted_end(start, quote, slashes), quote: Some(quote) };
-        }
-        ValueSpan { range: at..self.bare_end(at, bare), quote: None }
+        let is_quoted = matches!(quote, b'"' | b'\'' | b'`') && (slashes == 0 || slashes % 2 == 1);
+        let start = at + slashes + 1;
+        is_quoted.then(|| ValueSpan { range: start..self.quoted_end(start, quote, slashes), quote: Some(quote) })
     }
 
     /// End of a quoted value. Nested quotes are escaped; one of this depth ends the value. An unclosed value ends with its line.
@@ -159,7 +169,7 @@ impl<'t> ScannedText<'t> {
 
     /// The end of a word there, which `measure` finds: each is measured once.
     pub fn word_end(&self, start: usize, measure: impl FnOnce() -> usize) -> usize {
-        self.last_word.end(0, start, measure)
+        self.last_word.end(1, start, measure)
     }
 
     fn measure_bare(&self, start: usize, bare: &[u8]) -> usize {
@@ -195,8 +205,7 @@ impl<'t> ScannedText<'t> {
 
     /// The start of the character at a position.
     pub fn boundary(&self, at: usize) -> usize {
-        let at = at.min(self.text.len());
-        (0..=at).rev().find(|at| self.text.is_char_boundary(*at)).unwrap_or(0)
+        self.text.floor_char_boundary(at)
     }
 }
 
@@ -325,11 +334,23 @@ const FILL_IN_AFFIXES: (&[&str], &[&str]) = (
     &["here", "example", "_name", "-name", "-stub", "-dummy", "-fake", "-placeholder", "..."],
 );
 
+/// The first of these words that a text starts with. Most differ in their first byte already.
+pub fn start_among(text: &str, words: &'static [&'static str]) -> Option<&'static str> {
+    let first = *text.as_bytes().first()?;
+    words.iter().copied().find(|word| word.as_bytes()[0] == first && text.starts_with(word))
+}
+
+/// `true` if a text ends with one of these words. Most differ in their last byte already.
+pub fn ends_among(text: &str, words: &[&str]) -> bool {
+    let last = text.as_bytes().last();
+    words.iter().any(|word| word.as_bytes().last() == last && text.ends_with(word))
+}
+
 /// `true` for a placeholder that is no secret: a variable, an example, a blank to be filled in.
 pub fn is_placeholder(value: &str) -> bool {
     const SHORTEST: usize = 4;
     let value = sample(value).trim();
-    if value.len() < SHORTEST || value.contains(MARKER_PREFIX) || is_variable(value) {
+    if value.len() < SHORTEST || (value.contains('[') && value.contains(MARKER_PREFIX)) || is_variable(value) {
         return true;
     }
     let lower = value.to_lowercase();
@@ -338,16 +359,15 @@ pub fn is_placeholder(value: &str) -> bool {
     let first = characters.next();
     PLACEHOLDER_WORDS.contains(&bare)
         || characters.all(|character| Some(character) == first)
-        || REFERENCE_PREFIXES.iter().any(|begin| lower.starts_with(begin))
-        || FILL_IN_AFFIXES.0.iter().any(|begin| lower.starts_with(begin))
-        || FILL_IN_AFFIXES.1.iter().any(|end| lower.ends_with(end))
+        || start_among(&lower, REFERENCE_PREFIXES).is_some()
+        || start_among(&lower, FILL_IN_AFFIXES.0).is_some()
+        || ends_among(&lower, FILL_IN_AFFIXES.1)
         || is_path(value)
 }
 
 /// The start of a value, by which its kind is told.
-fn sample(value: &str) -> &str {
-    let end = (0..=value.len().min(MAX_SAMPLE_BYTES)).rev().find(|at| value.is_char_boundary(*at)).unwrap_or(0);
-    &value[..end]
+pub fn sample(value: &str) -> &str {
+    &value[..value.floor_char_boundary(MAX_SAMPLE_BYTES)]
 }
 
 /// `true` for `$NAME`, `${…}`, `$(…)`, `%NAME%`, `{name}`, `%s`.
@@ -432,8 +452,8 @@ pub fn is_identifier(value: &str) -> bool {
 
 /// `true` if all of a value is a call: `get_token()`.
 pub fn is_call(value: &str) -> bool {
-    let name = value.find(['(', '[']).map(|at| &value[..at]);
-    value.ends_with([')', ']']) && name.is_some_and(|name| !name.is_empty() && is_identifier(name))
+    let name = || sample(value).find(['(', '[']).map(|at| &value[..at]);
+    value.ends_with([')', ']']) && name().is_some_and(|name| !name.is_empty() && is_identifier(name))
 }
 
 /// `true` if a value contains a call or an index, or starts with an operator: `getpass()`, `tokens[0]`.

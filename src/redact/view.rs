@@ -46,8 +46,8 @@ impl View {
         let mut view = Self { text: String::new(), pieces: Vec::new(), is_joined: false };
         let mut done = 0;
         let mut at = 0;
-        let has_invisible = !text.is_ascii() && INVISIBLE.iter().any(|unseen| text.contains(unseen));
-        while let Some(next) = next_candidate(bytes, at, has_invisible) {
+        let mut candidates = Candidates::of(text);
+        while let Some(next) = candidates.next(bytes, at) {
             let Some(change) = change_at(text, next, done) else {
                 at = next + 1;
                 continue;
@@ -91,14 +91,38 @@ impl View {
     }
 }
 
-fn next_candidate(bytes: &[u8], at: usize, has_invisible: bool) -> Option<usize> {
-    let rest = &bytes[at..];
-    let next = memchr::memchr3(0x1b, b'\\', b'+', rest);
-    let unseen = if has_invisible { memchr::memchr2(0xe2, 0xef, rest) } else { None };
-    match (next, unseen) {
-        (Some(next), Some(unseen)) => Some(at + next.min(unseen)),
-        (next, unseen) => next.or(unseen).map(|next| at + next),
+/// Positions where a change may be. The next one of each sort is remembered, so that a sort that is rare is not searched for again
+/// after each one of the other.
+struct Candidates {
+    escape: Option<usize>,
+    invisible: Option<usize>,
+}
+
+impl Candidates {
+    fn of(text: &str) -> Self {
+        let has_invisible = !text.is_ascii() && INVISIBLE.iter().any(|unseen| text.contains(unseen));
+        let bytes = text.as_bytes();
+        Self { escape: next_escape(bytes, 0), invisible: if has_invisible { next_invisible(bytes, 0) } else { None } }
     }
+
+    /// The next one from a position on.
+    fn next(&mut self, bytes: &[u8], at: usize) -> Option<usize> {
+        if self.escape.is_some_and(|next| next < at) {
+            self.escape = next_escape(bytes, at);
+        }
+        if self.invisible.is_some_and(|next| next < at) {
+            self.invisible = next_invisible(bytes, at);
+        }
+        self.escape.into_iter().chain(self.invisible).min()
+    }
+}
+
+fn next_escape(bytes: &[u8], at: usize) -> Option<usize> {
+    memchr::memchr3(0x1b, b'\\', b'+', &bytes[at..]).map(|next| at + next)
+}
+
+fn next_invisible(bytes: &[u8], at: usize) -> Option<usize> {
+    memchr::memchr2(0xe2, 0xef, &bytes[at..]).map(|next| at + next)
 }
 
 /// The change that starts at a position, or around it for a joint, which must not begin before `done`.

@@ -487,3 +487,35 @@ fn commands_show_find_and_fold() {
     let outside = run(repo.sandbox.command(&["bundle", "show"]), b"").with_code(3);
     assert!(outside.stderr.contains("is in no project"), "{}", outside.stderr);
 }
+
+#[test]
+fn bundles_are_checked_before_they_are_committed() {
+    let repo = Repository::with_bundles();
+    let none = repo.bundle(&["check"]).done();
+    assert_eq!(none.stdout, "no secrets in 0 files\n");
+    repo.prompt(1, &repo.project(), "Why is it slow?");
+    repo.tool(1, "Bash", json!({ "command": "cargo bench" }));
+    let one = repo.bundle(&["check"]).done();
+    assert_eq!(one.stdout, "no secrets in 1 file\n");
+    // What came by a merge, or by hand.
+    let folder = repo.project().join(".ctxbridge/bundles");
+    let lines = [
+        json!({ "op": "prompt", "text": "Log in there" }),
+        json!({ "op": "command", "cmd": "export DB_PASSWORD=kQ83mxP02v; mysql -pxT99rUj3" }),
+        json!({ "op": "read", "file": "a.rs", "password": "kQ83mxP02v" }),
+    ];
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    fs::write(folder.join("b.jsonl"), format!("{text}half a password=kQ83mxP02v")).unwrap();
+    let file = folder.join("b.jsonl");
+    let found = repo.sandbox.masked(repo.bundle(&["check"])).with_code(1);
+    insta::assert_snapshot!(found.stdout.replace('\\', "/"), @r"
+    [ROOT]/work/ledger/.ctxbridge/bundles/b.jsonl:2: command-password, named-secret
+    [ROOT]/work/ledger/.ctxbridge/bundles/b.jsonl:3: named-secret
+    [ROOT]/work/ledger/.ctxbridge/bundles/b.jsonl:4: named-secret
+    ");
+    insta::assert_snapshot!(found.stderr, @"secrets in 3 lines of 2 files; redact.allow lists what is none");
+    let of_file = repo.bundle(&["check", file.to_str().unwrap(), "--json"]).with_code(1);
+    assert_eq!(of_file.json()["lines"][1], json!({ "file": file, "line": 3, "rules": ["named-secret"] }));
+    assert!(!of_file.stdout.contains("kQ83") && !found.stdout.contains("kQ83"));
+    assert!(repo.bundle(&["check", "missing.jsonl"]).with_code(2).stderr.contains("missing.jsonl"));
+}

@@ -11,7 +11,7 @@ use ctxbridge::archive::store::sqlite::{LockPolicy, SqliteStore};
 use ctxbridge::archive::store::{EVERYTHING, Store, StoreError, Transcript, TurnSelection};
 use ctxbridge::archive::turn_text;
 use ctxbridge::redact::Redactor;
-use ctxbridge::team::sync::{RetryPolicy, SyncError, SyncReport, SyncRun};
+use ctxbridge::team::sync::{PreviewedSecret, RetryPolicy, SyncError, SyncPreview, SyncPreviewReport, SyncReport, SyncRun};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -75,6 +75,15 @@ impl Place {
 
     pub fn sync_whole(&self) -> Result<SyncReport, SyncError> {
         self.sync_with(true, &|| open(&self.path_of_there()))
+    }
+
+    /// What would be redacted, of what the other archive does not have.
+    pub fn preview(&self) -> (SyncPreviewReport, Vec<PreviewedSecret>) {
+        let here = self.here();
+        let preview = SyncPreview { data: &here, name: Some("there"), redactor: Redactor::standard() };
+        let mut secrets = Vec::new();
+        let report = preview.run(&mut *self.open_here(), &mut |secret| secrets.push(secret)).unwrap();
+        (report, secrets)
     }
 
     pub fn sync_with(

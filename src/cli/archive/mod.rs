@@ -22,6 +22,8 @@ mod show;
 mod status;
 #[cfg(feature = "team")]
 mod sync;
+#[cfg(feature = "team")]
+mod sync_preview;
 mod tiers;
 
 use std::time::{Duration, Instant};

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use serde_json::json;
 
+use super::sync_preview;
 use crate::cli::CommandOutcome;
 use crate::cli::config::load;
 use crate::cli::output::{BAD, DIM, GOOD, Output, count, size, styled};
@@ -29,16 +30,24 @@ const IN_BACKGROUND: Duration = Duration::from_secs(10 * 60);
 #[command(after_help = "Examples:
   ctxbridge archive sync            send new turns
   ctxbridge archive sync --full     compare all turns with the server
+  ctxbridge archive sync --dry-run --show-redactions
 
 Set the server with postgres.url, or postgres.host and related settings (`ctxbridge config show`). docs/postgres.md describes \
 the setup.
 
-Secrets are removed before sending; the local archive keeps them. If a server is configured, this also runs in the background at \
+Secrets are removed before sending; the local archive keeps them. --dry-run looks at what was not sent yet, or with --full at \
+everything, and sends nothing; --show-redactions never prints a secret itself. If a server is configured, this also runs in the background at \
 the end of each session. Exits 1 if a session could not be sent.")]
 pub(super) struct SyncArgs {
     /// Ignore the record of what was sent, and compare everything with the server
     #[arg(long)]
     full: bool,
+    /// Send nothing; count the secrets that would be removed
+    #[arg(long, conflicts_with = "background")]
+    dry_run: bool,
+    /// List each secret with its rule and what is around it
+    #[arg(long, requires = "dry_run")]
+    show_redactions: bool,
     /// Run detached from the terminal at low priority, as hooks start it
     #[arg(long, hide = true)]
     background: bool,
@@ -46,6 +55,9 @@ pub(super) struct SyncArgs {
 
 impl SyncArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
+        if self.dry_run {
+            return sync_preview::run(self.full, self.show_redactions, output);
+        }
         if self.background {
             hook::detach_and_renice();
         }

@@ -1,5 +1,6 @@
 //! `ctxbridge bundle`
 
+mod check;
 mod compact;
 mod init;
 mod search;
@@ -42,6 +43,8 @@ enum BundleCommand {
     Show(show::BundleShowArgs),
     /// Search the work log
     Search(search::BundleSearchArgs),
+    /// Look for secrets in bundles before they are committed
+    Check(check::BundleCheckArgs),
     /// Fold old bundles into one file a month
     Compact(compact::CompactArgs),
     /// Index new bundles
@@ -71,6 +74,7 @@ impl BundleArgs {
             BundleCommand::Init(args) => args.run(output),
             BundleCommand::Show(args) => args.run(output),
             BundleCommand::Search(args) => args.run(output),
+            BundleCommand::Check(args) => args.run(output),
             BundleCommand::Compact(args) => args.run(output),
             BundleCommand::Index(args) => {
                 if args.background {

@@ -14,6 +14,7 @@ The archive can be read and written during a run. One run at a time sends to a s
 mod exclusions;
 mod job;
 mod outgoing;
+mod preview;
 mod project;
 mod remote_delete;
 mod retry;
@@ -31,6 +32,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 pub use exclusions::SyncExclusions;
+pub use preview::{PreviewedSecret, SyncPreview, SyncPreviewReport};
 pub use remote_delete::RemoteDelete;
 pub use retry::{Backoff, RetryPolicy};
 

@@ -79,12 +79,11 @@ impl RedactedStream {
         let mut bytes = Vec::new();
         store.read_bytes(file, generation, EVERYTHING, &mut bytes)?;
         let Some(text) = String::from_utf8(bytes).ok().filter(|text| !text.contains('\0')) else { return Ok(None) };
-        let redacted = redactor.redact(&text);
-        redacted.found.into_iter().for_each(|(rule, count)| *found.entry(rule).or_default() += count);
+        let clean = redact_file(&text, redactor, found);
         let mut bytes = SpooledTempFile::new(MAX_MEMORY_BYTES);
-        bytes.write_all(redacted.text.as_bytes())?;
+        bytes.write_all(clean.as_bytes())?;
         let from = OffsetMapping::default();
-        Ok(Some(Self { from, bytes, length: redacted.text.len() as u64, resume_at: from, is_read_before_start: false }))
+        Ok(Some(Self { from, bytes, length: clean.len() as u64, resume_at: from, is_read_before_start: false }))
     }
 
     /// Length in bytes, including those before the start.
@@ -129,6 +128,23 @@ impl TranscriptSource for SharedStream<'_> {
         stream.bytes.seek(SeekFrom::Start(start))?;
         (&mut stream.bytes).take(length).read_to_end(bytes).map(drop)
     }
+}
+
+/// A side file without its secrets. Many have what a tool answered in JSON: its strings are looked at as they are meant, with the
+/// names of their keys, and then all of it as text, since the fields that a transcript's line keeps are the client's.
+fn redact_file(text: &str, redactor: &Redactor, found: &mut RedactionCounts) -> String {
+    let mut add = |counts: RedactionCounts| counts.into_iter().for_each(|(rule, count)| *found.entry(rule).or_default() += count);
+    let is_json = text.trim_start().starts_with(['{', '[']);
+    let of_values = if is_json {
+        let (clean, counts) = redactor.redact_line(text.as_bytes());
+        add(counts);
+        String::from_utf8_lossy(&clean).into_owned()
+    } else {
+        text.to_owned()
+    };
+    let redacted = redactor.redact(&of_values);
+    add(redacted.found);
+    redacted.text.into_owned()
 }
 
 /// Receives bytes in pieces and redacts them line by line. The secrets of a line depend only on that line, so the result is
@@ -197,5 +213,22 @@ impl Write for LineRedactor<'_> {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_in_json_are_redacted_by_their_values() {
+        // As text, the name of a list and an escaped letter say nothing.
+        let text = "{\n  \"passwords\": [\"night-owl-a\", \"night-owl-b\"],\n  \"hash\": \"password=kQ83mxP02v\"\n}\n";
+        let mut found = RedactionCounts::new();
+        let clean = redact_file(text, Redactor::standard(), &mut found);
+        assert!(!clean.contains("night-owl") && !clean.contains("kQ83"), "{clean}");
+        assert_eq!(found.values().sum::<usize>(), 3, "{clean}");
+        serde_json::from_str::<serde_json::Value>(&clean).expect("still JSON");
+        assert_eq!(redact_file("no secret", Redactor::standard(), &mut found), "no secret");
     }
 }

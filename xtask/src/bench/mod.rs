@@ -16,6 +16,7 @@ mod postgres;
 mod prune;
 mod real;
 mod recall;
+mod redact;
 mod reference;
 mod retrieval;
 mod scratch;
@@ -78,6 +79,8 @@ enum Bench {
     Tiers(tiers::TiersArgs),
     /// Recall of answers to questions, by words, by meaning and by both; nothing is timed
     Retrieval(retrieval::RetrievalArgs),
+    /// Redaction: time of ordinary and of hostile texts; with a file of labeled texts, secrets that leak
+    Redact(redact::RedactArgs),
     /// Usefulness of the turns that are added to prompts unasked; nothing is timed
     Recall(recall::RecallArgs),
     /// The file of the nearest vectors against comparing all of them, on vectors of real texts
@@ -94,7 +97,13 @@ pub fn run(args: &BenchArgs) -> Result<bool> {
         Bench::Learn(args) => args.corpus.is_none(),
         what => !matches!(
             what,
-            Bench::Jsonl(_) | Bench::Real(_) | Bench::Prune(_) | Bench::Retrieval(_) | Bench::Recall(_) | Bench::Vectors(_)
+            Bench::Jsonl(_)
+                | Bench::Real(_)
+                | Bench::Prune(_)
+                | Bench::Redact(_)
+                | Bench::Retrieval(_)
+                | Bench::Recall(_)
+                | Bench::Vectors(_)
         ),
     };
     if needs_release {
@@ -115,6 +124,7 @@ pub fn run(args: &BenchArgs) -> Result<bool> {
         Bench::Tiers(args) => tiers::run(args),
         Bench::Retrieval(args) => retrieval::run(args),
         Bench::Recall(args) => recall::run(args),
+        Bench::Redact(args) => redact::run(args),
         Bench::Vectors(args) => vectors::run(args),
     }
 }
