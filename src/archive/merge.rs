@@ -1,9 +1,10 @@
 /*!
 Merges an archive in JSON Lines, written while there could be no database, back into the database.
 
-Sessions are copied ([`copy`](super::copy)), and so a merge can be interrupted anywhere and run again without duplicates, even of
-bytes that the database has by now because a hook archived the transcript again from its start. Then come the records of hooks and of the user. While nobody writes to the folder, the use counts of entries
-are added. At last the folder is moved aside, if nobody has added to it; otherwise there is another round.
+Sessions are copied through the ordinary reader, and so a merge can be interrupted anywhere and run again without duplicates, even of
+bytes that the database has by now because a hook archived the transcript again from its start. Then come the records of hooks and of
+the user. While nobody writes to the folder, the use counts of entries are added. At last the folder is moved aside, if nobody has added to
+it; otherwise there is another round.
 */
 
 use std::fs::{File, TryLockError};

@@ -70,8 +70,9 @@ pub fn value_within(text: ScannedText<'_>, at: usize) -> Option<Range<usize>> {
     let within = &text.text[at + 1..text.boundary(at + FURTHEST)];
     let within = &within[..within.find(['}', '{']).unwrap_or(within.len())];
     let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-    // Each key has one of these.
-    if !["alue", "efault", "xample"].iter().any(|part| within.contains(part)) {
+    // Each key has one of these, in capitals or not.
+    let parts = ["alue", "efault", "xample"]; // typos: ignore
+    if !parts.iter().any(|part| within.contains(part)) {
         return None;
     }
     KEYS.iter().find_map(|key| {

@@ -26,7 +26,7 @@ fn a_turn_goes_from_the_server_and_the_rest_is_sent_again() {
     ann.run(&["archive", "share", &id(1), "team"]);
     assert!(has(&team, NAME));
     let said = ann.run(&["forget", "--yes", "--match", NAME]);
-    assert!(said.stdout.contains("forgotten: 1 turn"), "{said:?}");
+    assert!(said.stdout.contains("forgotten: 1 turn"), "{}", said.stdout);
     assert!(!has(&team, NAME));
     ann.run(&["archive", "sync"]);
     assert!(!has(&team, NAME));

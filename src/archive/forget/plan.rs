@@ -351,12 +351,11 @@ fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     bytes.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line)).filter(|line| !line.is_empty())
 }
 
-/// Calls `found` with each line of all generations of a transcript, and with the generation and the position that it is in.
-fn each_line(
-    store: &mut dyn Store,
-    transcript: &StoredTranscript,
-    found: &mut dyn FnMut((u32, u64), &[u8]),
-) -> Result<(), StoreError> {
+/// Uses a line, with the generation and the position that it is in.
+type UseLine<'u> = &'u mut dyn FnMut((u32, u64), &[u8]);
+
+/// Goes through the lines of all generations of a transcript.
+fn each_line(store: &mut dyn Store, transcript: &StoredTranscript, found: UseLine<'_>) -> Result<(), StoreError> {
     if !transcript.part.is_transcript() {
         return Ok(());
     }

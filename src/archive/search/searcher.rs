@@ -169,7 +169,7 @@ impl Searcher {
         }
         self.with_index(&mut |index, _, _| {
             index.drop_gone()?;
-            refresh(store, index, usize::MAX, &mut |_| {})?;
+            refresh(store, index, usize::MAX, &mut |_, _| {})?;
             index.scrub()
         })
     }
