@@ -72,6 +72,7 @@ fn without_anything_the_defaults_hold() {
     insta::assert_snapshot!(shown.join("\n"), @r#"
     archive.enabled = true
     archive.exclude = []
+    archive.private = "omit"
     archive.store = "sqlite"
     archive.jsonl_folder = null
     archive.restore_budget = 4000
@@ -146,7 +147,7 @@ fn each_layer_is_over_the_one_before() {
 
 #[test]
 fn every_key_can_be_set_in_a_file_and_by_its_variable() {
-    let text = "[archive]\nenabled = false\nexclude = [\"~/clients/*\"]\nstore = \"jsonl\"\njsonl_folder = \"/mnt/lines\"\nrestore_budget = 1\ninstruction_budget = 2\nauto_optimize = false\nretention_days = 3\nadaptive_retention = false\nsize_target_mb = 0\nwarm_after_days = 1\ncold_after_days = 2\ncold_folder = \"/mnt/cold\"\n\
+    let text = "[archive]\nenabled = false\nexclude = [\"~/clients/*\"]\nprivate = \"keep\"\nstore = \"jsonl\"\njsonl_folder = \"/mnt/lines\"\nrestore_budget = 1\ninstruction_budget = 2\nauto_optimize = false\nretention_days = 3\nadaptive_retention = false\nsize_target_mb = 0\nwarm_after_days = 1\ncold_after_days = 2\ncold_folder = \"/mnt/cold\"\n\
                 [prune]\nenabled = false\npolicy = \"reference\"\nkeep_turns = 5\nthreshold_tokens = 1\nmax_chars = 2\nkeep_tokens = 3\nprotect_tools = [\"Bash\"]\nprotect_files = []\n\
                 [mod]\nthreshold_tokens = 90000\n[autopilot]\nenabled = false\nwindow = 1000000\nwarn = 0.5\noptimize = 0.6\nnotify = \"always\"\n[recall]\nprompts = false\nagents = false\nstart = true\nexclude = [\"/srv\"]\n[bundle]\nenabled = false\n[hooks]\ngate = \"block-auto\"\nevent_log = true\n\
                 [postgres]\nurl = \"postgres://ann@db/team\"\nhost = \"db\"\nport = 5433\ndatabase = \"team\"\nuser = \"ann\"\npassword = \"***\"\nssl = \"off\"\nca_file = \"/etc/ca.pem\"\ntenant = \"acme\"\nvisibility = \"team\"\nauto_sync = false\nsearch = false\ntimeout_s = 3\n\

@@ -517,5 +517,5 @@ fn bundles_are_checked_before_they_are_committed() {
     let of_file = repo.bundle(&["check", file.to_str().unwrap(), "--json"]).with_code(1);
     assert_eq!(of_file.json()["lines"][1], json!({ "file": file, "line": 3, "rules": ["named-secret"] }));
     assert!(!of_file.stdout.contains("kQ83") && !found.stdout.contains("kQ83"));
-    assert!(repo.bundle(&["check", "missing.jsonl"]).with_code(2).stderr.contains("missing.jsonl"));
+    assert!(repo.bundle(&["check", "missing.jsonl"]).with_code(3).stderr.contains("missing.jsonl"));
 }

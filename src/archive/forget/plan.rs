@@ -41,6 +41,8 @@ pub struct ForgetPlan {
     /// Other sessions that have some of it and keep it, with the number of these turns.
     pub also_in: BTreeMap<String, u64>,
     tombstones: BTreeSet<Tombstone>,
+    /// Exemptions of lines that their session loses now.
+    lifted: BTreeSet<Tombstone>,
     /// The pattern, for texts that are in no transcript.
     pattern: Option<Regex>,
 }
@@ -119,7 +121,7 @@ impl ForgetPlan {
     /// # Errors
     /// If that cannot be written.
     pub fn bury(&self, data: &Path) -> Result<Tombstones, StoreError> {
-        Tombstones::add(data, self.tombstones.iter().copied())
+        Tombstones::change(data, &self.lifted, &self.tombstones)
     }
 
     /// `true` if a text that is in no transcript says what goes of a session.
@@ -199,6 +201,7 @@ impl ForgetPlan {
         }
         let tombstone = Tombstone::of_line(session, line);
         self.tombstones.insert(tombstone);
+        self.lifted.extend(Tombstone::exemption(session, line));
         if let Some(part) = self.parts.get_mut(session)
             && part.tombstones.insert(tombstone)
         {

@@ -6,6 +6,7 @@ transcript is known by its uuid, which it has in every fork of its session as we
 says is the newest. A session that still has the line, since the user wanted it gone from another one only, has an exemption.
 */
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -103,26 +104,24 @@ impl Tombstones {
         }
     }
 
-    /// Adds tombstones to those of a data folder, and returns all of them. They are on the disk then.
+    /// Adds tombstones to those of a data folder after some were removed, and returns all of them. They are on the disk then.
     ///
     /// # Errors
     /// If the file cannot be read or written.
-    pub fn add(data: &Path, new: impl IntoIterator<Item = Tombstone>) -> Result<Self, StoreError> {
+    pub fn change(data: &Path, old: &BTreeSet<Tombstone>, new: &BTreeSet<Tombstone>) -> Result<Self, StoreError> {
         let path = data.join(Self::FILE);
         let failed = |cause| StoreError::File { path: path.clone(), cause };
         paths::create_private_dir(data).map_err(failed)?;
         let lock = files::private().create(true).append(true).open(data.join(LOCK_FILE)).map_err(failed)?;
         // Where there are no locks, two at once are unlikely.
         let _alone = files::lock_within(&lock, File::try_lock, LOCK_TIMEOUT);
-        let mut keys = Self::read(data)?.0.to_vec();
-        keys.extend(new);
-        keys.sort_unstable();
-        keys.dedup();
+        let known = Self::read(data)?;
+        let keys: BTreeSet<Tombstone> = known.0.iter().filter(|key| !old.contains(key)).chain(new).copied().collect();
         let mut bytes = HEAD.to_vec();
         bytes.extend(keys.iter().flat_map(|key| key.0));
         files::replace(&path, &bytes).map_err(failed)?;
         File::open(&path).and_then(|file| file.sync_all()).map_err(failed)?;
-        Ok(Self(keys.into()))
+        Ok(Self(keys.into_iter().collect()))
     }
 
     /// `true` if nothing was forgotten.
@@ -164,14 +163,20 @@ mod tests {
         let title = br#"{"type":"summary","summary":"x"}"#;
         let none = Tombstones::read(data.path()).expect("no file is no error");
         assert!(none.is_empty() && !none.has_line("a", line));
-        Tombstones::add(data.path(), [Tombstone::of_line("a", line), Tombstone::of_line("a", title)]).expect("written");
-        let all = Tombstones::add(data.path(), Tombstone::exemption("c", line)).expect("written");
+        let change = |old: &[Tombstone], new: &[Tombstone]| {
+            Tombstones::change(data.path(), &old.iter().copied().collect(), &new.iter().copied().collect()).expect("written")
+        };
+        change(&[], &[Tombstone::of_line("a", line), Tombstone::of_line("a", title)]);
+        let exemption = Tombstone::exemption("c", line).expect("it has a uuid");
+        let all = change(&[], &[exemption]);
         assert!(all.has_line("a", line) && all.has_line("b", fork) && !all.has_line("c", line));
         assert!(all.has_line("a", title) && !all.has_line("b", title));
         let last = br#"{"type":"last-prompt","lastPrompt":"x","leafUuid":"u"}"#;
         assert!(all.has_line("a", last) && all.has_line("b", last) && !all.has_line("c", last));
         assert!(Tombstone::exemption("c", title).is_none());
         assert!(!all.has_session("a") && !all.has_file("a", "tool-results/x.txt"));
+        assert!(change(&[exemption], &[]).has_line("c", line));
+        let all = change(&[], &[exemption]);
         let bytes = std::fs::read(data.path().join(Tombstones::FILE)).expect("there");
         assert_eq!(Tombstones::read(data.path()).expect("sound").0, all.0);
         std::fs::write(data.path().join(Tombstones::FILE), &bytes[..bytes.len() - 1]).expect("writable");
