@@ -94,6 +94,13 @@ impl SessionAnnotations {
         }
     }
 
+    /// Lowers the number of turns before each compaction by those that are not there any more.
+    pub(crate) fn lower_turns(&mut self, gone_before: impl Fn(i64) -> u32) {
+        for compaction in &mut self.compactions {
+            compaction.turns = compaction.turns.saturating_sub(gone_before(compaction.at_ms));
+        }
+    }
+
     /// Hash that is equal for equal facts.
     pub fn hash(&self) -> String {
         digest::hex(&digest::sha256(&serde_json::to_vec(self).unwrap_or_default())[..8])

@@ -100,8 +100,9 @@ pub(super) fn forget(config: &Config, location: &Location, plan: &ForgetPlan, ou
     Ok(())
 }
 
-/// Does nothing: this build knows no server.
+/// Fails if there is a server: this build cannot ask it.
 #[cfg(not(feature = "team"))]
-pub(super) fn forget(_: &Config, _: &Location, _: &ForgetPlan, _: &Output) -> anyhow::Result<()> {
+pub(super) fn forget(config: &Config, _: &Location, _: &ForgetPlan, _: &Output) -> anyhow::Result<()> {
+    anyhow::ensure!(!config.has_server(), "this ctxbridge was built without the feature `team`");
     Ok(())
 }

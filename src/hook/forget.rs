@@ -43,7 +43,7 @@ pub fn remove_traces(data: &Path, home: Option<&Path>, plan: &ForgetPlan) -> Rem
             continue;
         };
         let bundles = Bundles::of(&project);
-        match bundle::forget(&bundles, session, part.is_whole, &mut |text| plan.covers(session, text)) {
+        match bundle::forget(&bundles, session, plan) {
             Ok(changed) => removed.bundles.extend(changed),
             Err(error) => removed.left.push(error.to_string()),
         }

@@ -5,6 +5,10 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::Instant;
 
+use ctxbridge::archive::ingest::ingest;
+use ctxbridge::archive::reader::{Comparison, TranscriptReader};
+use ctxbridge::archive::store::sqlite::{LockPolicy, SqliteStore};
+use ctxbridge::archive::store::{AppendOutcome, Transcript, TranscriptAppender};
 use ctxbridge_testkit::sandbox::{Ran, Sandbox, Talk, start};
 use ctxbridge_testkit::{Rng, share_of};
 use serde_json::{Value, json};
@@ -391,4 +395,78 @@ fn killed_anywhere_the_database_is_as_before_or_done() {
 #[test]
 fn killed_anywhere_json_lines_are_as_before_or_done() {
     shoot("[archive]\nstore = \"jsonl\"", share_of(20) as u64);
+}
+
+#[test]
+fn an_answer_that_the_client_wrote_anew_goes_in_both_versions() {
+    let sandbox = Sandbox::new();
+    let mut lines = Lines::of(&session(1));
+    let prompt = lines.turn("Where do numbats live?") + &lines.prompt(PROMPT);
+    let talk = sandbox.talk(1, prompt.clone() + &lines.answer("The first quokkaanswer, which was cut off."));
+    sandbox.cli(&["archive", "import"]).done();
+    talk.write(prompt + &lines.answer("The second quokkaresult."));
+    sandbox.cli(&["archive", "import"]).done();
+    let handle = handle(&sandbox);
+    forget(&sandbox, &[&handle]).done();
+    for generation in ["0", "1"] {
+        let restored = sandbox.restored(&session(1), &["--generation", generation]);
+        assert!(memchr::memmem::find(&restored, b"quokka").is_none(), "{generation}");
+    }
+    assert_eq!(sandbox.restored(&session(1), &[]).len(), talk.bytes().len());
+    sandbox.assert_sound();
+}
+
+#[test]
+fn compactions_and_pins_stay_as_they_are() {
+    let sandbox = Sandbox::new();
+    let mut lines = Lines::of(&session(1));
+    let text = lines.turn("Where do numbats live?")
+        + &lines.prompt(PROMPT)
+        + &lines.answer("Nowhere.")
+        + &lines.summary("They spoke of numbats, and kept it short.")
+        + &lines.turn("And bettongs?");
+    let talk = sandbox.talk(1, text);
+    sandbox.hook("pre-compact", &talk.input_with(json!({ "trigger": "auto" })));
+    sandbox.hook("stop", &talk.input());
+    let pinned = sandbox.json(&["archive", "search", "bettongs"])["results"][0]["handle"].as_str().unwrap().to_owned();
+    sandbox.cli(&["archive", "pin", &pinned]).done();
+    let compactions = "SELECT count(*) FROM compactions";
+    let before = sandbox.count(compactions);
+    let handle = handle(&sandbox);
+    forget(&sandbox, &[&handle]).done();
+    assert_eq!(sandbox.count(compactions), before);
+    assert_eq!(sandbox.json(&["archive", "pin"])["turns"][0]["handle"], json!(pinned));
+    assert_eq!(sandbox.count("SELECT count(*) FROM entries WHERE text LIKE '%numbats%'"), 1, "the summary says nothing of it");
+}
+
+#[test]
+fn what_was_read_before_is_not_written_afterwards() {
+    let sandbox = Sandbox::new();
+    let talk = talk(&sandbox, 1);
+    sandbox.cli(&["archive", "import"]).done();
+    let handle = handle(&sandbox);
+    talk.append(Lines::of(&session(1)).seed(4).turn("One more about bilbies"));
+    let mut store = SqliteStore::open(&sandbox.data(), LockPolicy::Background).unwrap();
+    let transcript = Transcript::at(&talk.path);
+    let mut reader = TranscriptReader::open(&mut store, &transcript, &talk.path, Comparison::End).unwrap();
+    let batch = reader.next_batch(&mut store).unwrap().unwrap();
+    forget(&sandbox, &[&handle]).done();
+    assert_eq!(store.append(&batch).unwrap(), AppendOutcome::Conflict);
+    ingest(&mut store, &transcript, &talk.path).unwrap();
+    drop(store);
+    assert_gone(&sandbox, &session(1), &GONE);
+    assert_eq!(sandbox.restored(&session(1), &[]).len(), talk.bytes().len());
+    sandbox.assert_sound();
+}
+
+#[test]
+fn what_can_be_meant_in_two_ways_is_asked_back() {
+    let sandbox = Sandbox::new();
+    for (arguments, said) in [
+        (&["abc", "--before", "2026-01-01"][..], "not both"),
+        (&["ctx:1a2b3c4d", "--match", "x"], "a handle names one"),
+        (&[], "say what to forget"),
+    ] {
+        assert!(sandbox.run(&[&["forget", "--yes"], arguments].concat()).with_code(2).stderr.contains(said), "{arguments:?}");
+    }
 }

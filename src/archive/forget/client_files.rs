@@ -118,7 +118,8 @@ pub fn remove_from_history(client: &Path, plan: &ForgetPlan) -> io::Result<Optio
         let value: Value = serde_json::from_slice(line).unwrap_or_default();
         let session = value.get("sessionId").and_then(Value::as_str).unwrap_or_default();
         let is_whole = plan.parts.get(session).is_some_and(|part| part.is_whole);
-        is_whole || any_text(line, &mut |text| plan.covers(session, text))
+        let said = [value.get("display"), value.get("pastedContents")].into_iter().flatten().map(Value::to_string);
+        is_whole || said.into_iter().any(|said| any_text(said.as_bytes(), &mut |text| plan.covers(session, text)))
     };
     let kept: Vec<u8> = bytes.split_inclusive(|byte| *byte == b'\n').filter(|line| !goes(line)).flatten().copied().collect();
     if kept.len() == bytes.len() {

@@ -11,4 +11,5 @@ pub use blanked_source::Blanks;
 pub use client_files::{ClientFiles, remove_from_history};
 pub use plan::{ForgetPart, ForgetPlan, ForgetRequest, any_text};
 pub use run::{ForgetReport, forget, is_unfinished, set_aside};
+pub(crate) use tombstones::TombstoneWatch;
 pub use tombstones::{Tombstone, Tombstones};

@@ -73,7 +73,8 @@ impl ForgetPart {
 
     /// `true` if a text has one that goes, or is the begin of one, as where the client or we cut it.
     fn is_repeated(&self, text: &str) -> bool {
-        let begin = text.trim().trim_end_matches('…').trim_end_matches("...").trim_end();
+        let text = one_line(text);
+        let begin = text.trim_end_matches('…').trim_end_matches("...").trim_end();
         let is_begin = begin.chars().count() >= MIN_REPEATED_CHARS;
         self.texts.iter().any(|gone| text.contains(gone.as_str()) || is_begin && gone.starts_with(begin))
     }
@@ -93,13 +94,13 @@ impl ForgetPlan {
             plan.add_turn(store, turn)?;
         }
         if let Some((pattern, sessions)) = request.matches {
+            plan.pattern = Some(pattern.clone());
             for (done, session) in sessions.into_iter().enumerate() {
                 if !plan.is_whole(&session.session) {
                     plan.add_matches(store, session, &pattern)?;
                 }
                 progress(done + 1);
             }
-            plan.pattern = Some(pattern);
         }
         let others = plan.others(store)?;
         if request.is_everywhere {
@@ -126,8 +127,21 @@ impl ForgetPlan {
 
     /// `true` if a text that is in no transcript says what goes of a session.
     pub fn covers(&self, session: &str, text: &str) -> bool {
-        self.pattern.as_ref().is_some_and(|pattern| pattern.is_match(text))
-            || self.parts.get(session).is_some_and(|part| part.is_whole || part.is_repeated(text))
+        let has_match = || self.pattern.as_ref().is_some_and(|pattern| pattern.is_match(text));
+        self.parts.get(session).is_some_and(|part| part.is_whole || part.is_repeated(text) || has_match())
+    }
+
+    /// `true` for a time within a turn that goes, in milliseconds since 1970; work logs know whole seconds.
+    pub fn covers_time(&self, session: &str, at_ms: i64) -> bool {
+        let is_within = |turn: &StoredTurn| turn.turn.started_ms - 999 <= at_ms && at_ms <= turn.turn.ended_ms;
+        self.parts.get(session).is_some_and(|part| part.is_whole || part.turns.values().any(is_within))
+    }
+
+    /// Number of turns of the conversation that go and began before a time.
+    pub(super) fn turns_before(&self, session: &str, at_ms: i64) -> u32 {
+        let is_counted = |turn: &&StoredTurn| turn.agent.is_none() && !turn.is_superseded && turn.turn.started_ms < at_ms;
+        let part = self.parts.get(session);
+        part.map_or(0, |part| u32::try_from(part.turns.values().filter(is_counted).count()).unwrap_or(u32::MAX))
     }
 
     /// `true` if nothing is to be forgotten.
@@ -167,14 +181,26 @@ impl ForgetPlan {
         Ok(self.parts.get_mut(session))
     }
 
+    /// Adds a turn with all of its versions: the client may have cut the end of the file off and written another answer.
     fn add_turn(&mut self, store: &mut dyn Store, stored: &StoredTurn) -> Result<(), StoreError> {
+        let Some(part) = self.part(store, &stored.session)? else { return Ok(()) };
+        if part.is_whole || part.turns.insert(stored.turn.id, stored.clone()).is_some() {
+            return Ok(());
+        }
+        self.add_version(store, stored)?;
+        for version in store.turns_by_id(&digest::hex(&stored.turn.id))? {
+            if version.session == stored.session {
+                self.add_version(store, &version)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn add_version(&mut self, store: &mut dyn Store, stored: &StoredTurn) -> Result<(), StoreError> {
         let mut bytes = Vec::new();
         store.read_bytes(stored.transcript, stored.generation, (stored.turn.start, stored.turn.end), &mut bytes)?;
         let prompt = turn_text::fields(store, stored)?.prompt;
-        let Some(part) = self.part(store, &stored.session)?.filter(|part| !part.is_whole) else { return Ok(()) };
-        if part.turns.insert(stored.turn.id, stored.clone()).is_some() {
-            return Ok(());
-        }
+        let Some(part) = self.part(store, &stored.session)? else { return Ok(()) };
         part.add_text(&prompt);
         let files = side_files_of(&bytes, &stored.session);
         for line in lines(&bytes) {
@@ -195,8 +221,9 @@ impl ForgetPlan {
     fn add_line(&mut self, session: &str, line: &[u8]) {
         let record = Record::parse(line).ok();
         let kind = record.as_ref().map(Record::kind);
-        // It says nothing but where a compaction was, and what came before is found by it.
-        if kind == Some(RecordKind::CompactBoundary) {
+        // It says nothing but where a compaction was, and what came before is found by it; unless it has what is looked for.
+        let has_match = || self.pattern.as_ref().is_some_and(|pattern| any_text(line, &mut |text| pattern.is_match(text)));
+        if kind == Some(RecordKind::CompactBoundary) && !has_match() {
             return;
         }
         let tombstone = Tombstone::of_line(session, line);
@@ -246,11 +273,13 @@ impl ForgetPlan {
                     }
                 }
             } else if let Some(file) = transcript.part.side_file() {
-                let mut bytes = Vec::new();
-                store.read_bytes(transcript.key, transcript.generation, EVERYTHING, &mut bytes)?;
-                if pattern.is_match(&String::from_utf8_lossy(&bytes)) {
-                    self.part(store, &id)?;
-                    self.add_file(&id, file.to_owned());
+                for generation in 0..=transcript.generation {
+                    let mut bytes = Vec::new();
+                    store.read_bytes(transcript.key, generation, EVERYTHING, &mut bytes)?;
+                    if pattern.is_match(&String::from_utf8_lossy(&bytes)) {
+                        self.part(store, &id)?;
+                        self.add_file(&id, file.to_owned());
+                    }
                 }
             }
         }
@@ -326,11 +355,16 @@ impl ForgetPlan {
 
 impl ForgetPart {
     fn add_text(&mut self, text: &str) {
-        let text = text.trim();
+        let text = one_line(text);
         if text.chars().count() >= MIN_REPEATED_CHARS {
-            self.texts.insert(text.to_owned());
+            self.texts.insert(text);
         }
     }
+}
+
+/// A text with one space between its words, as it is where the client or we repeat it in a line.
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// `true` if a string, a number or a key in a line of JSON fits, or the line itself, if it is none.

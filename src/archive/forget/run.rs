@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::plan::ForgetPlan;
+use super::tombstones::Tombstones;
 use crate::annotations::SessionAnnotations;
 use crate::copy::{CopyReport, SessionCopy};
 use crate::ingest::NO_FOLLOW_UP;
@@ -19,8 +20,8 @@ use crate::open::Location;
 use crate::recovery;
 use crate::search::{SearchError, Searcher};
 use crate::store::jsonl::JsonlStore;
-use crate::store::sqlite::{LockPolicy, SqliteStore};
-use crate::store::{Session, SessionReader, Store, StoreError, TurnSelection};
+use crate::store::sqlite::{LockPolicy, RemovedRows, SqliteStore};
+use crate::store::{FolderStore, Session, SessionReader, Store, StoreError, TurnSelection};
 use ctxbridge_common::files;
 
 /// Time that another process may go on using the archive or its index before it is given up to overwrite what is left in free pages.
@@ -51,7 +52,9 @@ pub fn forget(
 ) -> Result<ForgetReport, StoreError> {
     let data = location.data();
     let mark = data.join(UNFINISHED_FILE);
-    files::replace(&mark, b"").map_err(|cause| StoreError::File { path: mark.clone(), cause })?;
+    let unfinished = files::read(&mark).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    let mut cold_files: Vec<PathBuf> = unfinished.unwrap_or_default();
+    write_mark(&mark, &cold_files)?;
     let mut report = ForgetReport::default();
     if JsonlStore::is_in(location.folder()) {
         progress("copying the archive without it");
@@ -61,7 +64,15 @@ pub fn forget(
         progress("removing it from the archive");
         let (store, _) = recovery::open_or_recover(data, LockPolicy::Background)?;
         let mut store = store.keeping_private(location.keeps_private());
-        in_database(&mut store, location, plan, now_ms, &mut report)?;
+        in_database(&mut store, location, plan, now_ms, (&mark, &mut cold_files))?;
+        // Of those of an interrupted run, some may be needed still.
+        let needed = store.cold_paths()?;
+        for file in cold_files.into_iter().filter(|file| !needed.contains(file)) {
+            match fs::remove_file(&file) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => report.left.push((file, error.to_string())),
+                _ => {}
+            }
+        }
         store.renew_session_list()?;
         progress("removing it from the search index");
         in_index(data, &mut store, &mut report);
@@ -70,7 +81,9 @@ pub fn forget(
             report.left.push((data.join(SqliteStore::FILE), error.to_string()));
         }
     }
-    for aside in set_aside(location) {
+    // Whoever only finishes what was interrupted did not ask for more.
+    let aside = if plan.is_empty() { Vec::new() } else { set_aside(location) };
+    for aside in aside {
         let removed = if aside.is_dir() { fs::remove_dir_all(&aside) } else { fs::remove_file(&aside) };
         match removed {
             Ok(()) => report.removed.push(aside),
@@ -112,12 +125,12 @@ fn in_database(
     location: &Location,
     plan: &ForgetPlan,
     now_ms: i64,
-    report: &mut ForgetReport,
+    (mark, cold_files): (&Path, &mut Vec<PathBuf>),
 ) -> Result<(), StoreError> {
     // It goes on reading what was there when the transaction began.
     let Some(mut before) = SqliteStore::open_read_only(location.data())? else { return Ok(()) };
-    let removed = store.atomically(|store| {
-        let mut removed = Default::default();
+    store.atomically(|store| {
+        let mut removed = RemovedRows::default();
         for (id, part) in &plan.parts {
             store.remove_session(id, &mut removed)?;
             if !part.is_whole {
@@ -125,15 +138,18 @@ fn in_database(
             }
         }
         store.remove_orphans(&removed)?;
-        Ok(removed)
+        cold_files.append(&mut removed.cold_files);
+        // Afterwards nobody knows of them.
+        write_mark(mark, cold_files)?;
+        Tombstones::touch(location.data())
     })?;
-    for file in removed.cold_files {
-        match fs::remove_file(&file) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => report.left.push((file, error.to_string())),
-            _ => {}
-        }
-    }
-    Ok(())
+    Tombstones::touch(location.data())
+}
+
+/// Notes what is to be removed once the archive does not need it any more.
+fn write_mark(mark: &Path, cold_files: &[PathBuf]) -> Result<(), StoreError> {
+    let bytes = serde_json::to_vec(cold_files).unwrap_or_default();
+    files::replace(mark, &bytes).map_err(|cause| StoreError::File { path: mark.to_owned(), cause })
 }
 
 /// Copies a session, without what goes, from one archive to another.
@@ -147,6 +163,7 @@ fn copy(
     let Some(session) = from.session(&session.session)? else { return Ok(CopyReport::default()) };
     let mut facts = SessionAnnotations::of(from, &session, None, &mut Default::default())?;
     facts.retain_summaries(|text| !plan.covers(&session.session, text));
+    facts.lower_turns(|at_ms| plan.turns_before(&session.session, at_ms));
     let mut copy = SessionCopy { from, to, after: NO_FOLLOW_UP, now_ms, report: CopyReport::default() };
     copy.session(&session, &facts)?;
     let report = copy.report;
@@ -166,6 +183,7 @@ fn in_folder(location: &Location, plan: &ForgetPlan, now_ms: i64) -> Result<(), 
     let mut from = JsonlStore::open(location.folder(), LockPolicy::Background)?.noting_repairs(location.data());
     let to = JsonlStore::open(&replacement.path, LockPolicy::Background)?.noting_repairs(location.data());
     let mut to = to.keeping_private(location.keeps_private());
+    from.folder_facts()?.iter().try_for_each(|facts| to.note_folder(facts))?;
     for session in from.sessions("", None, usize::MAX)? {
         if !plan.parts.get(&session.session).is_some_and(|part| part.is_whole) {
             copy(&mut from, &mut to, &session, plan, now_ms)?;

@@ -14,7 +14,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::store::StoreError;
-use ctxbridge_common::{digest, files, paths};
+use ctxbridge_common::files::{self, FileStamp};
+use ctxbridge_common::{digest, paths};
 use ctxbridge_transcript::{Link, Record};
 
 /// First line of the file.
@@ -124,6 +125,14 @@ impl Tombstones {
         Ok(Self(keys.into_iter().collect()))
     }
 
+    /// Writes the file anew as it is, so that whoever has read a transcript meanwhile reads it again ([`TombstoneWatch`]).
+    ///
+    /// # Errors
+    /// If it cannot be read or written.
+    pub(super) fn touch(data: &Path) -> Result<(), StoreError> {
+        Self::change(data, &BTreeSet::new(), &BTreeSet::new()).map(drop)
+    }
+
     /// `true` if nothing was forgotten.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -148,6 +157,34 @@ impl Tombstones {
 
     fn has(&self, key: Tombstone) -> bool {
         self.0.binary_search(&key).is_ok()
+    }
+}
+
+/// Watches the tombstones between reading a transcript and writing what was read: its bytes may have been forgotten meanwhile, and have
+/// the same length.
+#[derive(Debug, Default)]
+pub(crate) struct TombstoneWatch {
+    seen: Option<FileStamp>,
+    is_stale: bool,
+}
+
+impl TombstoneWatch {
+    /// Notes that a transcript is about to be read.
+    pub fn begin(&mut self, data: &Path) {
+        let now = files::stamp(&data.join(Tombstones::FILE));
+        // Another one may have been read, and not be written yet.
+        self.is_stale |= self.seen.as_ref().is_some_and(|seen| *seen != now);
+        self.seen = Some(now);
+    }
+
+    /// `true` if what was read has to be read again.
+    pub fn has_changed(&self, data: &Path) -> bool {
+        self.is_stale || self.seen.as_ref().is_some_and(|seen| *seen != files::stamp(&data.join(Tombstones::FILE)))
+    }
+
+    /// Forgets what was read: it will be read again.
+    pub fn reset(&mut self) {
+        *self = Self::default();
     }
 }
 

@@ -24,6 +24,9 @@ use ctxbridge_common::folder::FolderKey;
 
 /// Number of entries whose locations are looked up at once: those of other projects may come first.
 const LOCATION_BATCH_ENTRIES: usize = 24;
+/// Maximum number of entries that are looked up. In an archive of many projects, those with the rarest words may all be of others, and what
+/// has fewer of them is not wanted.
+const MAX_LOCATED_ENTRIES: usize = 960;
 /// Maximum number of turns that are scored, and of those that are looked at.
 const MAX_COMPARED_TURNS: usize = 48;
 const MAX_CONSIDERED_TURNS: usize = 4;
@@ -162,7 +165,7 @@ fn consider_query(
     let own = store.session(about.session)?.map(|session| session.key);
     let mut places: HashMap<i64, Vec<TurnLocation>> = HashMap::new();
     let mut masks: HashMap<i64, u64> = HashMap::new();
-    for some in asked.heaviest().chunks(LOCATION_BATCH_ENTRIES) {
+    for some in asked.heaviest().chunks(LOCATION_BATCH_ENTRIES).take(MAX_LOCATED_ENTRIES / LOCATION_BATCH_ENTRIES) {
         // The index gives up by itself; what is between two questions to it does not.
         if Instant::now() > about.deadline || masks.len() >= MAX_COMPARED_TURNS {
             break;

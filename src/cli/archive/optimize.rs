@@ -87,7 +87,8 @@ impl OptimizeArgs {
             (None, run.preview()?)
         } else {
             if is_unfinished(&data) {
-                finish_forgetting(&location, output)?;
+                let done = finish_forgetting(&location, output);
+                done.unwrap_or_else(|error| output.note(&format!("what was forgotten may be left in free pages: {error:#}")));
             }
             if let Some(problem) = problem {
                 output.note(&format!("note: {problem}; the patterns of ctxbridge alone are used"));

@@ -21,12 +21,12 @@ use ctxbridge_archive::store::sqlite::LockPolicy;
 use ctxbridge_archive::transcript_paths::client_folder;
 use ctxbridge_archive::{learn, snapshot};
 use ctxbridge_common::paths;
-use ctxbridge_config::Config;
+use ctxbridge_config::{Config, StoreKind};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   ctxbridge forget ctx:1a2b3c4d                 a turn
-  ctxbridge forget 0b9e5a11                     a session, with all that it will say
+  ctxbridge forget 0b9e5a11                     a session, and what it will say
   ctxbridge forget --project ~/clients/acme     all sessions of a folder
   ctxbridge forget --before 2026-01-01          sessions that ended before
   ctxbridge forget --match 'ACME-[0-9]{8}'      turns that have a match anywhere
@@ -66,6 +66,15 @@ impl ForgetArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         if self.targets.is_empty() && self.project.is_none() && self.before.is_none() && self.pattern.is_none() {
             return Err(UsageError("say what to forget: a session, a handle, --project, --before or --match".to_owned()).into());
+        }
+        let names_sessions = self.project.is_some() || self.before.is_some();
+        if names_sessions && !self.targets.is_empty() {
+            return Err(UsageError("name sessions, or choose them with --project and --before; not both".to_owned()).into());
+        }
+        if self.pattern.is_some() && self.targets.iter().any(|target| target.starts_with("ctx:")) {
+            return Err(
+                UsageError("--match chooses turns of sessions; a handle names one, which goes as a whole".to_owned()).into()
+            );
         }
         let config = load(output);
         let location = archives::location(&config)?;
@@ -137,7 +146,9 @@ impl ForgetArgs {
                 output.line(format!("changed or removed: {}", path.display()))?;
             }
             let turns: usize = plan.parts.values().map(|part| part.turns.len()).sum();
-            output.line(format!("{}: {}", styled(GOOD, "forgotten"), count(turns as u64, "turn")))?;
+            let lines: u64 = plan.parts.values().map(|part| part.lines).sum();
+            let (turns, lines) = (count(turns as u64, "turn"), count(lines, "line"));
+            output.line(format!("{}: {turns}, {lines}", styled(GOOD, "forgotten")))?;
         }
         anyhow::ensure!(left.is_empty(), "not all of it was forgotten; what is said above is left");
         Ok(CommandOutcome::Yes)
@@ -173,13 +184,18 @@ fn remove_from_client(files: &[ClientFiles], known: &Tombstones, plan: &ForgetPl
 
 /// Learnings and snapshots of a session go with it; what is left of it may have some.
 fn look_again(location: &Location, plan: &ForgetPlan) -> anyhow::Result<()> {
-    let partial = plan.parts.iter().filter(|(_, part)| !part.is_whole);
     let (patterns, problem) = LearningPatterns::of_user();
     let mut store = location.open_for_writing(LockPolicy::Background)?.store;
-    for (id, _) in partial {
-        if let Some(session) = store.session(id)? {
-            snapshot::take_snapshots(&mut *store, &session, None)?;
-            learn::learn_from_session(&mut *store, &session, &patterns, None)?;
+    if store.kind() == StoreKind::Jsonl {
+        // All of it was copied.
+        snapshot::take_all_snapshots(&mut *store, None, &mut |_| {})?;
+        learn::learn_from_all(&mut *store, &patterns, None, &mut |_| {})?;
+    } else {
+        for (id, _) in plan.parts.iter().filter(|(_, part)| !part.is_whole) {
+            if let Some(session) = store.session(id)? {
+                snapshot::take_snapshots(&mut *store, &session, None)?;
+                learn::learn_from_session(&mut *store, &session, &patterns, None)?;
+            }
         }
     }
     store.checkpoint()?;

@@ -10,9 +10,14 @@ use ctxbridge_archive::forget::{ForgetPart, ForgetPlan, set_aside};
 use ctxbridge_archive::handle::turn_handle;
 use ctxbridge_archive::open::Location;
 use ctxbridge_archive::quote;
+use ctxbridge_archive::store::sqlite::LockPolicy;
+use ctxbridge_archive::turn_text;
 
 /// Maximum number of turns of a session that are listed.
 const MAX_LISTED_TURNS: usize = 10;
+
+/// Maximum characters of what a turn says.
+const SUMMARY_CHARS: usize = 44;
 
 /// Maximum characters of a title.
 const TITLE_CHARS: usize = 32;
@@ -23,6 +28,7 @@ const MAX_ID_CHARS: usize = 36;
 
 pub(super) fn plan(plan: &ForgetPlan, location: &Location, args: &ForgetArgs, output: &mut Output) -> anyhow::Result<()> {
     let aside = set_aside(location);
+    let mut store = location.open_for_reading(LockPolicy::Background)?.store;
     if output.json {
         if args.dry_run {
             let parts: Vec<_> = plan.parts.iter().map(|(session, part)| as_json(session, part)).collect();
@@ -41,7 +47,9 @@ pub(super) fn plan(plan: &ForgetPlan, location: &Location, args: &ForgetArgs, ou
         if !part.is_whole {
             for turn in part.turns.values().take(MAX_LISTED_TURNS) {
                 let when = time(Some(turn.turn.started_ms).filter(|ms| *ms > 0));
-                output.line(format!("  {}  {}", turn_handle(&turn.turn.id), styled(DIM, when)))?;
+                let summary = turn_text::summary_or_reason(&mut *store, turn)?;
+                let summary = quote::cut(&quote::line(&summary), SUMMARY_CHARS);
+                output.line(format!("  {}  {}  {summary}", turn_handle(&turn.turn.id), styled(DIM, when)))?;
             }
             if part.turns.len() > MAX_LISTED_TURNS {
                 output.line(format!("  and {} more; --json --dry-run lists them", part.turns.len() - MAX_LISTED_TURNS))?;

@@ -50,6 +50,7 @@ use replay::ReplayedArchive;
 use super::sqlite::{LockPolicy, SqliteStore};
 use super::{Batch, ImportedUsage, StoreError, Transcript};
 use crate::entry::Entry;
+use crate::forget::TombstoneWatch;
 use crate::store::{CursorReader, LearningReader, UsageWriter};
 use ctxbridge_common::digest;
 
@@ -76,6 +77,7 @@ pub struct JsonlStore {
     data: Option<PathBuf>,
     /// `true` if what the user marked as private is archived.
     keeps_private: bool,
+    watch: TombstoneWatch,
 }
 
 impl JsonlStore {
@@ -179,6 +181,7 @@ impl JsonlStore {
             writing: None,
             data: None,
             keeps_private: false,
+            watch: TombstoneWatch::default(),
         };
         let much = match policy {
             LockPolicy::Background => BACKGROUND_CHECKPOINT_STEPS,

@@ -28,7 +28,7 @@ pub struct ReadPosition {
 impl JsonlStore {
     /// `true` if a folder contains an archive.
     pub fn is_in(folder: &Path) -> bool {
-        Self::journal_in(folder).exists()
+        Self::journal_in(folder).exists() || Self::journal_in(&Folder::at(folder).replacement()).exists()
     }
 
     /// The journal file of a folder; it grows with every change.
@@ -100,12 +100,17 @@ impl JsonlStore {
     /// Begins an archive that will replace the one in a folder. Nobody writes to that one until then.
     pub(crate) fn begin_replacement(folder: &Path) -> Result<Replacement, StoreError> {
         let alone = Folder::at(folder).lock(LockPolicy::Background)?;
-        let path = Folder::at(folder).replacement();
-        match fs::remove_dir_all(&path) {
-            Err(cause) if cause.kind() != io::ErrorKind::NotFound => Err(StoreError::File { path, cause }),
-            // It was not finished.
-            _ => Ok(Replacement { path, folder: folder.to_owned(), _alone: alone }),
+        let path = folder.with_added_extension("part");
+        for path in [&path, &Folder::at(folder).replacement()] {
+            match fs::remove_dir_all(path) {
+                // It was not finished.
+                Err(cause) if cause.kind() != io::ErrorKind::NotFound => {
+                    return Err(StoreError::File { path: path.clone(), cause });
+                }
+                _ => {}
+            }
         }
+        Ok(Replacement { path, folder: folder.to_owned(), _alone: alone })
     }
 
     fn marked(&self) -> ReadPosition {
@@ -125,8 +130,11 @@ impl Replacement {
     /// Puts it in the other one's place, which is removed. Killed in between, the next one to open the folder does the rest.
     pub fn finish(self) -> Result<(), StoreError> {
         let failed = |cause| StoreError::File { path: self.folder.clone(), cause };
+        // From here on it is complete.
+        let complete = Folder::at(&self.folder).replacement();
+        fs::rename(&self.path, &complete).map_err(failed)?;
         let aside = rename(&self.folder, MERGED).map_err(failed)?;
-        fs::rename(&self.path, &self.folder).map_err(failed)?;
+        fs::rename(&complete, &self.folder).map_err(failed)?;
         fs::remove_dir_all(&aside).map_err(|cause| StoreError::File { path: aside, cause })
     }
 }

@@ -64,6 +64,9 @@ impl StoreReader for JsonlStore {
     }
 
     fn blanks(&mut self) -> Result<Blanks, StoreError> {
+        if let Some(data) = &self.data {
+            self.watch.begin(data);
+        }
         let tombstones = self.data.as_deref().map_or_else(|| Ok(Tombstones::default()), Tombstones::read)?;
         Ok(Blanks { tombstones, keeps_private: self.keeps_private })
     }
@@ -106,6 +109,11 @@ impl SegmentReader for JsonlStore {
 impl TranscriptAppender for JsonlStore {
     fn append(&mut self, batch: &Batch) -> Result<AppendOutcome, StoreError> {
         let appended = self.change(|store| {
+            // Once nobody else writes: who forgets may have done so just then.
+            if store.data.as_ref().is_some_and(|data| store.watch.has_changed(data)) {
+                store.watch.reset();
+                return Ok((AppendOutcome::Conflict, None));
+            }
             let known = store.known_bytes(batch)?;
             let new = store.new_turns(batch)?;
             let mut append = Box::new(Append::of(batch));

@@ -45,6 +45,14 @@ impl SqliteStore {
         })
     }
 
+    /// The files in cold storage.
+    pub(crate) fn cold_paths(&mut self) -> Result<BTreeSet<PathBuf>, StoreError> {
+        self.query(|db| {
+            let path = |row: &rusqlite::Row<'_>| Ok(PathBuf::from(row.get::<_, String>(0)?).join(row.get::<_, String>(1)?));
+            db.prepare("SELECT folder, name FROM cold_files")?.query_map([], path)?.collect()
+        })
+    }
+
     /// Removes the rows that sessions had which were removed, unless another session has them, too.
     pub(crate) fn remove_orphans(&mut self, removed: &RemovedRows) -> Result<(), StoreError> {
         self.query(|db| {

@@ -12,6 +12,7 @@ use rusqlite::{Connection, MAIN_DB, OpenFlags, OptionalExtension, Result, params
 
 use super::segments::Unpacker;
 use super::{SqliteQueries, SqliteStore, explain, schema, segments};
+use crate::forget::TombstoneWatch;
 use crate::store::StoreError;
 use ctxbridge_common::digest;
 
@@ -38,6 +39,7 @@ impl SqliteStore {
             unpacked: None,
             unpacker: Unpacker::default(),
             keeps_private: false,
+            watch: TombstoneWatch::default(),
             _presence: None,
         })
     }
@@ -58,6 +60,7 @@ impl SqliteStore {
             unpacked: None,
             unpacker: Unpacker::default(),
             keeps_private: false,
+            watch: TombstoneWatch::default(),
             _presence: None,
         })
     }

@@ -30,6 +30,7 @@ mod tiers;
 mod turns;
 mod write;
 
+pub(crate) use forget::RemovedRows;
 pub use salvage::{Hole, LostLayout, LostTranscript, SalvageError, SalvageReport, SoundPage, salvage};
 pub use segment_check::{SegmentKey, SegmentUse, bytes_of_file};
 pub use tiers::{KnownSession, RepackCandidate, Repacked};
@@ -41,7 +42,7 @@ use std::time::Duration;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
 
 use super::{ArchiveTotals, ImportedUsage, StoreError};
-use crate::forget::{Blanks, Tombstones};
+use crate::forget::{Blanks, TombstoneWatch, Tombstones};
 use crate::store::{ProjectStore, Store, StoreReader};
 use ctxbridge_common::digest;
 use ctxbridge_common::sqlite::{self, DatabaseLog, DatabaseOpenError, DatabaseOptions};
@@ -91,6 +92,7 @@ pub struct SqliteStore {
     unpacker: Unpacker,
     /// `true` if what the user marked as private is archived.
     keeps_private: bool,
+    watch: TombstoneWatch,
     /// Released when the database is closed.
     _presence: Option<File>,
 }
@@ -122,7 +124,15 @@ impl SqliteStore {
                 newer @ DatabaseOpenError::Newer { .. } => StoreError::Open { path: path.clone(), cause: newer },
             })
         });
-        Ok(Self { db: opened?, path, unpacked: None, unpacker: Unpacker::default(), keeps_private: false, _presence: None })
+        Ok(Self {
+            db: opened?,
+            path,
+            unpacked: None,
+            unpacker: Unpacker::default(),
+            keeps_private: false,
+            watch: TombstoneWatch::default(),
+            _presence: None,
+        })
     }
 
     /// Opens the archive in a folder read-only, if there is one: nothing is written, not even a newer schema.
@@ -148,9 +158,15 @@ impl SqliteStore {
             0 => Ok(None),
             older if older < known => Err(StoreError::Older { path }),
             newer if newer > known => Err(StoreError::Open { path, cause: DatabaseOpenError::Newer { found, known } }),
-            _ => {
-                Ok(Some(Self { db, path, unpacked: None, unpacker: Unpacker::default(), keeps_private: false, _presence: None }))
-            }
+            _ => Ok(Some(Self {
+                db,
+                path,
+                unpacked: None,
+                unpacker: Unpacker::default(),
+                keeps_private: false,
+                watch: TombstoneWatch::default(),
+                _presence: None,
+            })),
         }
     }
 
@@ -162,7 +178,15 @@ impl SqliteStore {
         let path = folder.join(Self::FILE);
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let db = sqlite::open_unverified(&path, flags).map_err(|cause| explain(&path, cause))?;
-        Ok(Self { db, path, unpacked: None, unpacker: Unpacker::default(), keeps_private: false, _presence: None })
+        Ok(Self {
+            db,
+            path,
+            unpacked: None,
+            unpacker: Unpacker::default(),
+            keeps_private: false,
+            watch: TombstoneWatch::default(),
+            _presence: None,
+        })
     }
 
     /// Holds a lock while the archive is open.
@@ -319,6 +343,9 @@ impl StoreReader for SqliteStore {
     fn blanks(&mut self) -> Result<Blanks, StoreError> {
         // One in memory answers for another store.
         let folder = self.path.parent().filter(|_| self.is_in_file());
+        if let Some(folder) = folder {
+            self.watch.begin(folder);
+        }
         let tombstones = folder.map_or_else(|| Ok(Tombstones::default()), Tombstones::read)?;
         Ok(Blanks { tombstones, keeps_private: self.keeps_private })
     }

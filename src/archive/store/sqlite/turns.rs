@@ -183,6 +183,8 @@ impl<S: SqliteQueries> TurnReader for S {
     /// One query for each entry: the lookup uses an index, and an entry mostly has one location.
     fn turn_locations(&mut self, entries: &[i64]) -> Result<Vec<TurnLocation>, StoreError> {
         self.query(|db| {
+            // One lock for all of them: to take it again for each takes longer than to look it up.
+            let _snapshot = if db.is_autocommit() { Some(db.unchecked_transaction()?) } else { None };
             let mut select = db.prepare_cached(&PLACES)?;
             let mut found = Vec::new();
             for entry in entries {

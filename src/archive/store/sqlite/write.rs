@@ -256,7 +256,18 @@ impl TranscriptAppender for SqliteStore {
     }
 
     fn append_all(&mut self, batches: &[&Batch]) -> Result<Vec<AppendOutcome>, StoreError> {
-        let outcomes = self.write(|db| batches.iter().map(|batch| append(db, batch)).collect::<Result<Vec<_>>>())?;
+        let data = self.path.parent().filter(|_| self.is_in_file()).map(Path::to_owned);
+        let watch = std::mem::take(&mut self.watch);
+        // Once nobody else writes: who forgets may have done so just then.
+        let has_changed = || data.as_ref().is_some_and(|data| watch.has_changed(data));
+        let outcomes = self.write(|db| {
+            let is_current = !has_changed();
+            let append = |batch: &&Batch| if is_current { append(db, batch) } else { Ok(AppendOutcome::Conflict) };
+            batches.iter().map(append).collect::<Result<Vec<_>>>()
+        })?;
+        if !has_changed() {
+            self.watch = watch;
+        }
         if self.is_in_file() {
             let is_new = |(batch, outcome): &(&&Batch, &AppendOutcome)| {
                 let is_first = batch.expected_cursor.is_none() && batch.transcript.part.is_conversation();
