@@ -423,6 +423,7 @@ fn compactions_and_pins_stay_as_they_are() {
     let text = lines.turn("Where do numbats live?")
         + &lines.prompt(PROMPT)
         + &lines.answer("Nowhere.")
+        + &lines.turn("Where do dunnarts live?")
         + &lines.summary("They spoke of numbats, and kept it short.")
         + &lines.turn("And bettongs?");
     let talk = sandbox.talk(1, text);
