@@ -147,6 +147,7 @@ fn prompts(data: &Path, count: usize) -> Result<Vec<String>> {
 fn write_bundles(project: &Path, count: usize, prompts: &[String]) -> Result<()> {
     fs::create_dir_all(project.join(".git"))?;
     let bundles = Bundles::of(&around(project)?);
+    bundles.prepare()?;
     let mut at = Timestamp::now().saturating_sub(SignedDuration::from_hours(24 * 300))?;
     for number in 0..count {
         at = at.saturating_add(SignedDuration::from_mins(200))?;

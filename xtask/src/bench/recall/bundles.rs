@@ -36,6 +36,7 @@ impl Bundled {
             fs::create_dir_all(root.join(".git"))?;
             let project = Project::around(&root, None).context("no project")?;
             let bundles = all.entry(session.project.clone()).or_insert_with(|| Bundles::of(&project));
+            bundles.prepare()?;
             for turn in &session.turns {
                 let mut at = turn.at;
                 record(bundles, &session.id, BundleAction::Prompt(turn.prompt.clone()), at, &|| None)?;
