@@ -183,7 +183,8 @@ fn fork(sandbox: &Sandbox, of: &Talk, number: u32) -> Talk {
     let lines = String::from_utf8(of.bytes()).unwrap().replace(&of.id, &session(number));
     // What waited is not taken along.
     let lines: String = lines.split_inclusive('\n').filter(|line| !line.contains("queue-operation")).collect();
-    sandbox.talk(number, lines + &Lines::of(&session(number)).seed(7).turn("And what of the fork's potoroos?"))
+    let own = format!("And what of the potoroos{number}?");
+    sandbox.talk(number, lines + &Lines::of(&session(number)).seed(20 + u64::from(number)).turn(&own))
 }
 
 #[test]
@@ -207,7 +208,10 @@ fn what_a_fork_says_too_stays_there_or_goes_everywhere() {
     assert!(!has(gone) && !has(other));
     sandbox.cli(&["archive", "import"]).done();
     assert!((1..=3).all(|number| !has(number)));
-    assert_eq!(sandbox.json(&["archive", "search", "potoroos"])["results"][0]["session"], session(2));
+    for number in [2, 3] {
+        let found = sandbox.json(&["archive", "search", &format!("potoroos{number}")]);
+        assert_eq!(found["results"][0]["session"], session(number));
+    }
     sandbox.assert_sound();
 }
 
