@@ -14,7 +14,7 @@ use super::reader::{Comparison, ReadError};
 use super::spooled::SpooledBytes;
 use super::store::{Session, Store, StoreError, StoredTranscript, Transcript};
 
-/// What was new in the other archive.
+/// Content that was new in the other archive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CopyReport {
     /// Bytes of transcripts.
@@ -30,7 +30,7 @@ pub(crate) struct SessionCopy<'c> {
     /// Called after each transcript.
     pub after: AfterPass<'c>,
     pub now_ms: i64,
-    /// What was copied so far.
+    /// Content that was copied so far.
     pub report: CopyReport,
 }
 

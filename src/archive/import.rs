@@ -151,7 +151,7 @@ fn attempt(
     Ok(done.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// What became of a transcript and the files beside it.
+/// Outcome for a transcript and the files beside it.
 struct Imported {
     beside: SideFileReport,
     pass: Result<IngestReport, ReadError>,

@@ -76,10 +76,7 @@ impl WindowStateStore {
     /// # Errors
     /// If it cannot be removed.
     pub fn forget(&self, session: &str) -> io::Result<()> {
-        match fs::remove_file(self.file(session)) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
-        }
+        files::gone(fs::remove_file(self.file(session)))
     }
 
     /// Returns the path of a session's file. Session ids come from outside: only harmless characters become part of a name.

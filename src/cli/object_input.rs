@@ -45,7 +45,7 @@ fn forward(input: impl Read, most: u64, to: &Sender<Vec<u8>>) {
 /// Finds the end of an object piece by piece. A list of messages has megabytes, so no byte is looked at twice.
 #[derive(Debug, Default)]
 struct ObjectEnd {
-    /// What the input begins with; of a list, say, no end is looked for.
+    /// The byte that the input begins with; of a list, say, no end is looked for.
     first: Option<u8>,
     depth: usize,
     is_in_text: bool,

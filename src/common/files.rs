@@ -133,6 +133,17 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.persist(path).map(drop).map_err(|failure| failure.error)
 }
 
+/// Takes the removal of something that is not there for a success.
+///
+/// # Errors
+/// If it is there and cannot be removed.
+pub fn gone(removed: io::Result<()>) -> io::Result<()> {
+    match removed {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
 /// Locks a file with [`File::try_lock`] or [`File::try_lock_shared`], and waits at most `timeout` for other holders.
 ///
 /// # Errors

@@ -12,7 +12,7 @@ pub struct ArchiveSettings {
     pub enabled: bool,
     /// Globs of folders whose sessions are left out.
     pub exclude: Vec<String>,
-    /// What becomes of text that the user marked as private.
+    /// Treatment of text that the user marked as private.
     pub private: PrivateText,
     /// The store that commands read; hooks write to a local file in any case.
     pub store: StoreKind,

@@ -9,13 +9,14 @@ use crate::autopilot::WindowStateStore;
 use crate::bundle::{self, Bundles, Project};
 use ctxbridge_archive::forget::ForgetPlan;
 use ctxbridge_archive::store::Transcript;
+use ctxbridge_common::files;
 
-/// What was removed, and what was not.
+/// Result of removing what hooks noted.
 #[derive(Debug, Default)]
 pub struct RemovedTraces {
     /// Files of bundles in projects that were changed or removed.
     pub bundles: Vec<PathBuf>,
-    /// What could not be removed, with the reason.
+    /// Notes that could not be removed, with the reason.
     pub left: Vec<String>,
 }
 
@@ -30,7 +31,7 @@ pub fn remove_traces(data: &Path, home: Option<&Path>, plan: &ForgetPlan) -> Rem
     note("the queue of writes", Spool::in_dir(data).retain(|pending| !is_of(pending, plan)));
     // It is made anew from the bundles.
     let cache = data.join(bundle::CACHE_FOLDER);
-    note("the index of bundles", if cache.exists() { fs::remove_dir_all(&cache) } else { Ok(()) });
+    note("the index of bundles", files::gone(fs::remove_dir_all(&cache)));
     for (session, part) in &plan.parts {
         note("the event log", EventLog::in_dir(data).forget(session));
         note("the history of recalls", recall_history::forget(data, session));

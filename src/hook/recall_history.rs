@@ -47,10 +47,7 @@ impl LastPrompt {
 /// If a file cannot be removed.
 pub fn forget(data: &Path, session: &str) -> io::Result<()> {
     let history = data.join(FOLDER).join(sanitize_session_id(session));
-    [history.with_extension("prompt"), history].iter().try_for_each(|file| match fs::remove_file(file) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    })
+    [history.with_extension("prompt"), history].iter().try_for_each(|file| files::gone(fs::remove_file(file)))
 }
 
 /// Keys of the turns and episodes that were added to one session, and of the texts whose writing was denied.

@@ -9,7 +9,7 @@ use ctxbridge_transcript::blank;
 /// Bytes that are read at once to find where a line begins or ends.
 const STEP_BYTES: u64 = 64 << 10;
 
-/// What is not kept of the lines of transcripts.
+/// Rules for the parts of lines that are not kept.
 #[derive(Clone, Debug, Default)]
 pub struct Blanks {
     /// Hashes of what was forgotten.

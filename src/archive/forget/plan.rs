@@ -20,7 +20,7 @@ use ctxbridge_transcript::{Content, Record, RecordKind, side_files_of};
 /// Minimum characters of a prompt whose repetitions are looked for: shorter ones are in many texts that have nothing to do with it.
 const MIN_REPEATED_CHARS: usize = 12;
 
-/// What the user wants gone.
+/// Sessions and turns that the user wants gone.
 #[derive(Debug, Default)]
 pub struct ForgetRequest {
     /// Whole sessions.
@@ -33,7 +33,7 @@ pub struct ForgetRequest {
     pub is_everywhere: bool,
 }
 
-/// What will be forgotten.
+/// Sessions and turns that will be forgotten.
 #[derive(Debug, Default)]
 pub struct ForgetPlan {
     /// The sessions, by their ids.
@@ -47,7 +47,7 @@ pub struct ForgetPlan {
     pattern: Option<Regex>,
 }
 
-/// What will be forgotten of a session.
+/// The part of a session that will be forgotten.
 #[derive(Debug)]
 pub struct ForgetPart {
     /// The session.
@@ -157,9 +157,7 @@ impl ForgetPlan {
         let id = session.session.clone();
         self.tombstones.insert(Tombstone::of_session(&id));
         let mut part = ForgetPart::new(session, true);
-        for which in [TurnSelection::All, TurnSelection::Superseded, TurnSelection::Agents] {
-            part.turns.extend(store.turns(part.session.key, which)?.into_iter().map(|turn| (turn.turn.id, turn)));
-        }
+        part.turns = all_turns(store, part.session.key)?.into_iter().map(|turn| (turn.turn.id, turn)).collect();
         for transcript in store.transcripts(part.session.key)? {
             part.files.extend(transcript.part.side_file().map(str::to_owned));
             each_line(store, &transcript, &mut |_, line| {
@@ -188,8 +186,9 @@ impl ForgetPlan {
             return Ok(());
         }
         self.add_version(store, stored)?;
+        let place = |turn: &StoredTurn| (turn.transcript, turn.generation, turn.turn.start);
         for version in store.turns_by_id(&digest::hex(&stored.turn.id))? {
-            if version.session == stored.session {
+            if version.session == stored.session && place(&version) != place(stored) {
                 self.add_version(store, &version)?;
             }
         }
@@ -203,7 +202,7 @@ impl ForgetPlan {
         let Some(part) = self.part(store, &stored.session)? else { return Ok(()) };
         part.add_text(&prompt);
         let files = side_files_of(&bytes, &stored.session);
-        for line in lines(&bytes) {
+        for (_, line) in lines(&bytes) {
             self.add_line(&stored.session, line);
         }
         let key = self.parts.get(&stored.session).map_or(0, |part| part.session.key);
@@ -248,10 +247,7 @@ impl ForgetPlan {
 
     fn add_matches(&mut self, store: &mut dyn Store, session: Session, pattern: &Regex) -> Result<(), StoreError> {
         let id = session.session.clone();
-        let mut turns = Vec::new();
-        for which in [TurnSelection::All, TurnSelection::Superseded, TurnSelection::Agents] {
-            turns.extend(store.turns(session.key, which)?);
-        }
+        let turns = all_turns(store, session.key)?;
         for transcript in store.transcripts(session.key)? {
             if transcript.part.is_transcript() {
                 let mut found = Vec::new();
@@ -362,6 +358,15 @@ impl ForgetPart {
     }
 }
 
+/// The turns of a session in all of its generations, also those that were rewound, and its sub-agents' work.
+pub(super) fn all_turns(store: &mut dyn Store, session: i64) -> Result<Vec<StoredTurn>, StoreError> {
+    let mut turns = Vec::new();
+    for which in [TurnSelection::All, TurnSelection::Superseded, TurnSelection::Agents] {
+        turns.extend(store.turns(session, which)?);
+    }
+    Ok(turns)
+}
+
 /// A text with one space between its words, as it is where the client or we repeat it in a line.
 fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -384,8 +389,15 @@ pub fn any_text(line: &[u8], fits: &mut dyn FnMut(&str) -> bool) -> bool {
     }
 }
 
-fn lines(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
-    bytes.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line)).filter(|line| !line.is_empty())
+/// The lines of some bytes, without their ends, each with its position; empty ones are left out.
+fn lines(bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
+    let mut start = 0;
+    let placed = bytes.split(|byte| *byte == b'\n').map(move |line| {
+        let at = start;
+        start += line.len() as u64 + 1;
+        (at, line.strip_suffix(b"\r").unwrap_or(line))
+    });
+    placed.filter(|(_, line)| !line.is_empty())
 }
 
 /// Uses a line, with the generation and the position that it is in.
@@ -403,15 +415,7 @@ fn each_line(store: &mut dyn Store, transcript: &StoredTranscript, found: UseLin
             Err(error) if error.is_session_local() && !error.is_cold() => continue,
             read => read?,
         }
-        let mut start = 0;
-        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-            let text = line.strip_suffix(b"\n").unwrap_or(line);
-            let text = text.strip_suffix(b"\r").unwrap_or(text);
-            if !text.is_empty() {
-                found((generation, start), text);
-            }
-            start += line.len() as u64;
-        }
+        lines(&bytes).for_each(|(start, line)| found((generation, start), line));
     }
     Ok(())
 }

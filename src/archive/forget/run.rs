@@ -7,11 +7,10 @@ some, for what is left in free pages belongs to no session any more.
 */
 
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::plan::ForgetPlan;
+use super::plan::{ForgetPlan, all_turns};
 use super::tombstones::Tombstones;
 use crate::annotations::SessionAnnotations;
 use crate::copy::{CopyReport, SessionCopy};
@@ -21,7 +20,7 @@ use crate::recovery;
 use crate::search::{SearchError, Searcher};
 use crate::store::jsonl::JsonlStore;
 use crate::store::sqlite::{LockPolicy, RemovedRows, SqliteStore};
-use crate::store::{FolderStore, Session, SessionReader, Store, StoreError, TurnSelection};
+use crate::store::{FolderStore, Session, SessionReader, Store, StoreError};
 use ctxbridge_common::files;
 
 /// Time that another process may go on using the archive or its index before it is given up to overwrite what is left in free pages.
@@ -31,7 +30,7 @@ const UNFINISHED_FILE: &str = "forgotten.unfinished";
 
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// What was forgotten.
+/// Result of forgetting.
 #[derive(Debug, Default)]
 pub struct ForgetReport {
     /// Files of damaged or merged archives that were set aside, and are gone.
@@ -68,9 +67,8 @@ pub fn forget(
         // Of those of an interrupted run, some may be needed still.
         let needed = store.cold_paths()?;
         for file in cold_files.into_iter().filter(|file| !needed.contains(file)) {
-            match fs::remove_file(&file) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => report.left.push((file, error.to_string())),
-                _ => {}
+            if let Err(error) = files::gone(fs::remove_file(&file)) {
+                report.left.push((file, error.to_string()));
             }
         }
         store.renew_session_list()?;
@@ -110,13 +108,11 @@ pub fn set_aside(location: &Location) -> Vec<PathBuf> {
         entries.map(|entry| entry.path()).filter(move |path| {
             let found = path.file_name().unwrap_or_default().to_string_lossy();
             let rest = found.strip_prefix(&name);
-            rest.is_some_and(|rest| [".damaged", ".merged", "-damaged", "-merged"].iter().any(|aside| rest.starts_with(aside)))
+            rest.is_some_and(|rest| rest.starts_with(".damaged-") || rest.starts_with(".merged-"))
         })
     };
-    let mut found: Vec<PathBuf> =
-        beside(&location.data().join(SqliteStore::FILE)).chain(beside(location.folder())).chain(location.merged()).collect();
+    let mut found: Vec<PathBuf> = beside(&location.data().join(SqliteStore::FILE)).chain(beside(location.folder())).collect();
     found.sort_unstable();
-    found.dedup();
     found
 }
 
@@ -153,29 +149,18 @@ fn write_mark(mark: &Path, cold_files: &[PathBuf]) -> Result<(), StoreError> {
 }
 
 /// Copies a session, without what goes, from one archive to another.
-fn copy(
-    from: &mut dyn Store,
-    to: &mut dyn Store,
-    session: &Session,
-    plan: &ForgetPlan,
-    now_ms: i64,
-) -> Result<CopyReport, StoreError> {
-    let Some(session) = from.session(&session.session)? else { return Ok(CopyReport::default()) };
+fn copy(from: &mut dyn Store, to: &mut dyn Store, session: &Session, plan: &ForgetPlan, now_ms: i64) -> Result<(), StoreError> {
+    let Some(session) = from.session(&session.session)? else { return Ok(()) };
     let mut facts = SessionAnnotations::of(from, &session, None, &mut Default::default())?;
     facts.retain_summaries(|text| !plan.covers(&session.session, text));
     facts.lower_turns(|at_ms| plan.turns_before(&session.session, at_ms));
-    let mut copy = SessionCopy { from, to, after: NO_FOLLOW_UP, now_ms, report: CopyReport::default() };
-    copy.session(&session, &facts)?;
-    let report = copy.report;
+    SessionCopy { from, to: &mut *to, after: NO_FOLLOW_UP, now_ms, report: CopyReport::default() }.session(&session, &facts)?;
     // A short turn is found by the words of the one before it, too.
     if let Some(copied) = to.session(&session.session)? {
-        let mut entries = Vec::new();
-        for which in [TurnSelection::All, TurnSelection::Superseded, TurnSelection::Agents] {
-            entries.extend(to.turns(copied.key, which)?.iter().map(|turn| turn.entry));
-        }
+        let entries: Vec<i64> = all_turns(to, copied.key)?.iter().map(|turn| turn.entry).collect();
         to.reindex(&entries)?;
     }
-    Ok(report)
+    Ok(())
 }
 
 fn in_folder(location: &Location, plan: &ForgetPlan, now_ms: i64) -> Result<(), StoreError> {

@@ -1,4 +1,4 @@
-//! Which bytes of a restored transcript are blank: those that were forgotten, and those that were marked as private.
+//! The blank bytes of a restored transcript: those that were forgotten, and those that were marked as private.
 
 use std::io::{self, Write};
 use std::ops::Range;

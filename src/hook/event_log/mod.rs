@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 pub use read::{LoggedEvent, LoggedEvents, SessionLog};
 
-use ctxbridge_common::digest;
+use ctxbridge_common::{digest, files};
 
 /// Event log of a data folder.
 #[derive(Clone, Debug)]
@@ -33,10 +33,7 @@ impl EventLog {
     /// # Errors
     /// If they cannot be removed.
     pub fn forget(&self, session: &str) -> io::Result<()> {
-        match fs::remove_dir_all(self.folder.join(folder_name(Some(session)))) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
-        }
+        files::gone(fs::remove_dir_all(self.folder.join(folder_name(Some(session)))))
     }
 
     /// Returns its folder, which may not exist yet.

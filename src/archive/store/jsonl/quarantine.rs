@@ -14,6 +14,7 @@ use super::journal::ChangeJournal;
 use super::{JsonlStore, folder};
 use crate::store::StoreError;
 use crate::store::sqlite::LockPolicy;
+use ctxbridge_common::files;
 
 /// Part of a quarantined folder's name: another archive has all of it.
 const MERGED: &str = "merged";
@@ -102,13 +103,8 @@ impl JsonlStore {
         let alone = Folder::at(folder).lock(LockPolicy::Background)?;
         let path = folder.with_added_extension("part");
         for path in [&path, &Folder::at(folder).replacement()] {
-            match fs::remove_dir_all(path) {
-                // It was not finished.
-                Err(cause) if cause.kind() != io::ErrorKind::NotFound => {
-                    return Err(StoreError::File { path: path.clone(), cause });
-                }
-                _ => {}
-            }
+            // It was not finished.
+            files::gone(fs::remove_dir_all(path)).map_err(|cause| StoreError::File { path: path.clone(), cause })?;
         }
         Ok(Replacement { path, folder: folder.to_owned(), _alone: alone })
     }

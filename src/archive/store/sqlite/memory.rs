@@ -10,9 +10,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, MAIN_DB, OpenFlags, OptionalExtension, Result, params};
 
-use super::segments::Unpacker;
 use super::{SqliteQueries, SqliteStore, explain, schema, segments};
-use crate::forget::TombstoneWatch;
 use crate::store::StoreError;
 use ctxbridge_common::digest;
 
@@ -33,15 +31,7 @@ impl SqliteStore {
             Ok(db)
         };
         let db = open().map_err(|cause| explain(path, cause))?;
-        Ok(Self {
-            db,
-            path: path.to_owned(),
-            unpacked: None,
-            unpacker: Unpacker::default(),
-            keeps_private: false,
-            watch: TombstoneWatch::default(),
-            _presence: None,
-        })
+        Ok(Self::of(db, path.to_owned()))
     }
 
     /// Opens an archive from the pages that [`with_image`](Self::with_image) returned.
@@ -54,15 +44,7 @@ impl SqliteStore {
             Ok(db)
         };
         let db = open().map_err(|cause| explain(path, cause))?;
-        Ok(Self {
-            db,
-            path: path.to_owned(),
-            unpacked: None,
-            unpacker: Unpacker::default(),
-            keeps_private: false,
-            watch: TombstoneWatch::default(),
-            _presence: None,
-        })
+        Ok(Self::of(db, path.to_owned()))
     }
 
     /// Hands over all pages.

@@ -124,15 +124,7 @@ impl SqliteStore {
                 newer @ DatabaseOpenError::Newer { .. } => StoreError::Open { path: path.clone(), cause: newer },
             })
         });
-        Ok(Self {
-            db: opened?,
-            path,
-            unpacked: None,
-            unpacker: Unpacker::default(),
-            keeps_private: false,
-            watch: TombstoneWatch::default(),
-            _presence: None,
-        })
+        Ok(Self::of(opened?, path))
     }
 
     /// Opens the archive in a folder read-only, if there is one: nothing is written, not even a newer schema.
@@ -158,15 +150,7 @@ impl SqliteStore {
             0 => Ok(None),
             older if older < known => Err(StoreError::Older { path }),
             newer if newer > known => Err(StoreError::Open { path, cause: DatabaseOpenError::Newer { found, known } }),
-            _ => Ok(Some(Self {
-                db,
-                path,
-                unpacked: None,
-                unpacker: Unpacker::default(),
-                keeps_private: false,
-                watch: TombstoneWatch::default(),
-                _presence: None,
-            })),
+            _ => Ok(Some(Self::of(db, path))),
         }
     }
 
@@ -178,7 +162,11 @@ impl SqliteStore {
         let path = folder.join(Self::FILE);
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let db = sqlite::open_unverified(&path, flags).map_err(|cause| explain(&path, cause))?;
-        Ok(Self {
+        Ok(Self::of(db, path))
+    }
+
+    fn of(db: Connection, path: PathBuf) -> Self {
+        Self {
             db,
             path,
             unpacked: None,
@@ -186,7 +174,7 @@ impl SqliteStore {
             keeps_private: false,
             watch: TombstoneWatch::default(),
             _presence: None,
-        })
+        }
     }
 
     /// Holds a lock while the archive is open.
