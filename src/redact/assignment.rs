@@ -50,7 +50,7 @@ pub fn find(text: ScannedText<'_>, name: &Range<usize>) -> Option<Found> {
     let Some(kind) = SecretKind::of(spelled) else {
         return prose::find_spaced(text, name).filter(|_| is_key_word(spelled)).map(named);
     };
-    let separator = separator(text, name);
+    let separator = separator(text, kind, name);
     let assigned = separator.and_then(|(separator, at)| assigned(text, kind, separator, at, name));
     let in_other_place = || {
         let at = separator.map_or(name.end + text.backslashes(name.end), |(_, at)| at);
@@ -132,7 +132,7 @@ pub fn name_around(text: ScannedText<'_>, part: Range<usize>) -> Option<Range<us
 }
 
 /// The separator after a name, and the start of its value.
-fn separator(text: ScannedText<'_>, name: &Range<usize>) -> Option<(Separator, usize)> {
+fn separator(text: ScannedText<'_>, kind: SecretKind, name: &Range<usize>) -> Option<(Separator, usize)> {
     let is_flag = text.text[name.clone()].starts_with("--") || text.text[name.clone()].starts_with('-');
     let mut at = name.end;
     let slashes = text.backslashes(at);
@@ -185,7 +185,7 @@ fn separator(text: ScannedText<'_>, name: &Range<usize>) -> Option<(Separator, u
             Separator::Tag
         }
         (next, _) if is_flag && has_blank && next != b'-' => Separator::Blank,
-        (next, _) if has_blank && next > b' ' && (is_set_by_word(text, name) || is_directive(text, name, at)) => Separator::Tight,
+        (next, _) if has_blank && next > b' ' && (is_set_by_word(text, name) || is_directive(text, kind, at)) => Separator::Tight,
         // `["password", "…"]` and `PASSWORD '…'` are lists and sentences as often.
         _ => return None,
     };
@@ -278,30 +278,26 @@ const SETTERS: &[&str] = &[
 fn is_set_by_word(text: ScannedText<'_>, name: &Range<usize>) -> bool {
     const LONGEST: usize = 24;
     let before = &text.text[text.boundary(name.start.saturating_sub(LONGEST))..name.start];
-    // Each of them ends so.
-    let is_set = before.ends_with(' ');
-    is_set
-        && SETTERS.iter().any(|setter| {
-            let Some(before) = before.strip_suffix(setter) else { return false };
-            if *setter != "ENV " {
-                return !before.ends_with(|c: char| c.is_alphanumeric());
-            }
-            let before = before.trim_end_matches([' ', '\t', '→']).trim_end_matches(|c: char| c.is_ascii_digit());
-            before.trim_end_matches([' ', '\t']).chars().next_back().is_none_or(|last| "\n\r\"+-:".contains(last))
-                || before.ends_with("\\n")
-        })
+    // Each of them ends with a blank, and most differ in the letter before it already.
+    let [.., last, b' '] = before.as_bytes() else { return false };
+    SETTERS.iter().filter(|setter| setter.as_bytes()[setter.len() - 2] == *last).any(|setter| {
+        let Some(before) = before.strip_suffix(setter) else { return false };
+        if *setter != "ENV " {
+            return !before.ends_with(|c: char| c.is_alphanumeric());
+        }
+        let before = before.trim_end_matches([' ', '\t', '→']).trim_end_matches(|c: char| c.is_ascii_digit());
+        before.trim_end_matches([' ', '\t']).chars().next_back().is_none_or(|last| "\n\r\"+-:".contains(last))
+            || before.ends_with("\\n")
+    })
 }
 
 /// `true` if a strong value is behind a password's name on a line: `requirepass …`, `password …`.
-fn is_directive(text: ScannedText<'_>, name: &Range<usize>, at: usize) -> bool {
-    let spelled = &text.text[name.clone()];
+fn is_directive(text: ScannedText<'_>, kind: SecretKind, at: usize) -> bool {
+    if kind != SecretKind::Password {
+        return false;
+    }
     let value = text.value(at, VALUE_TERMINATORS);
-    let said = &text.text[value.range.clone()];
-    let kind = SecretKind::of(spelled);
-    kind == Some(SecretKind::Password)
-        && value.quote.is_none()
-        && strength::is_strong(said)
-        && text.is_line_end(text.skip_blanks(value.range.end))
+    value.quote.is_none() && text.is_line_end(text.skip_blanks(value.range.end)) && strength::is_strong(&text.text[value.range])
 }
 
 /// The position after a type and its `=`, as in `const TOKEN: &str = "…"`.

@@ -110,7 +110,13 @@ impl Scan<'_> {
         let mut named = 0;
         let mut kubernetes = blocks::KubernetesLines::default();
         let mut line = commands::CommandLine::default();
+        // What a pass before this one has put there.
+        let mut marks = super::marks(text).into_iter().peekable();
         for (word, range) in self.words.keywords.find(text) {
+            while marks.next_if(|mark| mark.end <= range.start).is_some() {}
+            if marks.peek().is_some_and(|mark| mark.start <= range.start && range.end <= mark.end) {
+                continue;
+            }
             match self.words.targets[word] {
                 KeywordTarget::Rule(at) if rules[at].is_anywhere => add_lines(&mut near[at], text, range.start),
                 KeywordTarget::Rule(at) if range.start < done[at] => {}

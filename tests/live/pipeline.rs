@@ -298,6 +298,11 @@ fn a_later_session_is_told_in_english_and_japanese() {
         println!("{NEWEST}, `{question}` is given:\n{told}\n");
         assert!(told.contains(FENCE) && told.contains(answer), "{told}");
     }
+
+    // Nobody wanted bundles: the repository has what was there, and what the model wrote.
+    desk.converse(&[WORK]);
+    let status = desk.run("git", &["status", "--porcelain", "--ignored", "--untracked-files=all"]).stdout;
+    assert_eq!(String::from_utf8_lossy(&status), format!("?? README.md\n?? {FILE}\n"));
 }
 
 #[test]
