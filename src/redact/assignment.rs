@@ -9,7 +9,7 @@ use std::ops::Range;
 use super::authorization::{AUTHORIZATION_RULE, authorization};
 use super::names::{self, SecretKind};
 use super::value::{self, ScannedText, ValueSpan};
-use super::{blocks, calls, prose, strength};
+use super::{MARKER_PREFIX, blocks, calls, prose, strength};
 
 /// Name of the rule for named secrets.
 pub const NAMED_SECRET_RULE: &str = "named-secret";
@@ -47,10 +47,14 @@ type Found = (&'static str, Range<usize>);
 pub fn find(text: ScannedText<'_>, name: &Range<usize>) -> Option<Found> {
     let spelled = &text.text[name.clone()];
     let named = |range| (NAMED_SECRET_RULE, range);
-    let Some(kind) = SecretKind::of(spelled) else {
+    let Some(kind) = names::of_key(spelled).0 else {
         return prose::find_spaced(text, name).filter(|_| is_key_word(spelled)).map(named);
     };
     let separator = separator(text, kind, name);
+    // A pass before this one has found its value.
+    if separator.is_some_and(|(_, at)| text.text.as_bytes()[at..].starts_with(MARKER_PREFIX.as_bytes())) {
+        return None;
+    }
     let assigned = separator.and_then(|(separator, at)| assigned(text, kind, separator, at, name));
     let in_other_place = || {
         let at = separator.map_or(name.end + text.backslashes(name.end), |(_, at)| at);
@@ -389,7 +393,7 @@ fn is_bare_secret(kind: SecretKind, said: &str, is_code: bool) -> bool {
 
 /// `true` if a value is itself the name of a secret, as in `password=db_password`.
 fn names_a_secret(said: &str) -> bool {
-    SecretKind::of(said).is_some()
+    names::of_key(said).0.is_some()
 }
 
 /// `true` if a value is a number that is no secret: it counts tokens or gives the position of a key. Passwords are often numbers.
