@@ -229,7 +229,7 @@ fn messages_that_are_not_there_are_said() {
     let twin = with(says(7, "Like it."), json!({ "uuid": "00000003-ffff" }));
     write(&sandbox, "s.jsonl", &[birds(), vec![twin]].concat());
     let told = recall(&sandbox, &["ctx:00000003..00000006"]).says_no().stderr;
-    assert!(told.contains("have an id that begins with 00000003; `ctxbridge archive show"), "{told}");
+    assert!(told.contains("have an id that begins with 00000003; `ctxbridge show"), "{told}");
     for wrong in ["ctx:00000003..", "ctx:00000003..0006", "ctx:00000003..00000006..00000007"] {
         let told = recall(&sandbox, &[wrong]).with_code(2).stderr;
         assert!(told.contains("not the handle of messages in a row, such as ctx:1a2b3c4d..5e6f7a8b"), "{told}");

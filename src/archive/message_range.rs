@@ -67,7 +67,7 @@ pub enum RangeError {
     },
     /// The digits are those of several messages of a session.
     #[error(
-        "several messages of session {session} have an id that begins with {digits}; `ctxbridge archive show {session} --full` prints all of it"
+        "several messages of session {session} have an id that begins with {digits}; `ctxbridge show {session} --full` prints all of it"
     )]
     Ambiguous {
         /// The first digits of the ids.
@@ -84,7 +84,7 @@ pub enum RangeError {
     /// No transcript has both messages.
     #[error(
         "the first message of {range} is in session {first} and the last one in session {last}, and a range is within one transcript; \
-         `ctxbridge archive show {first} --full` prints all of the first session"
+         `ctxbridge show {first} --full` prints all of the first session"
     )]
     DifferentSessions {
         /// The range.
@@ -454,9 +454,9 @@ mod tests {
         insta::assert_snapshot!(error("ctx:00000001..00000002", &[]), @"no transcript and no archived session has the messages of ctx:00000001..00000002");
         insta::assert_snapshot!(error("ctx:00000001..00000002", &[&[one.clone(), named]]), @"no transcript and no archived session has the last message of ctx:00000001..00000002, whose id begins with 00000002");
         insta::assert_snapshot!(error("ctx:00000001..00000002", &[std::slice::from_ref(&two)]), @"no transcript and no archived session has the first message of ctx:00000001..00000002, whose id begins with 00000001");
-        insta::assert_snapshot!(error("ctx:00000001..00000002", &[std::slice::from_ref(&one), &[other]]), @"the first message of ctx:00000001..00000002 is in session s and the last one in session t, and a range is within one transcript; `ctxbridge archive show s --full` prints all of the first session");
+        insta::assert_snapshot!(error("ctx:00000001..00000002", &[std::slice::from_ref(&one), &[other]]), @"the first message of ctx:00000001..00000002 is in session s and the last one in session t, and a range is within one transcript; `ctxbridge show s --full` prints all of the first session");
         insta::assert_snapshot!(error("ctx:00000002..00000001", &[&[one.clone(), two.clone()]]), @"the last message of ctx:00000002..00000001 comes before the first one; `ctxbridge recall ctx:00000001..00000002` gives what is between them");
-        insta::assert_snapshot!(error("ctx:00000001..00000002", &[&[one, like_one, two]]), @"several messages of session s have an id that begins with 00000001; `ctxbridge archive show s --full` prints all of it");
+        insta::assert_snapshot!(error("ctx:00000001..00000002", &[&[one, like_one, two]]), @"several messages of session s have an id that begins with 00000001; `ctxbridge show s --full` prints all of it");
     }
 
     #[test]

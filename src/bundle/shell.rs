@@ -115,7 +115,7 @@ mod tests {
             "timeout 5 ctxbridge recall 'a; b'",
             "bash -lc x; sh -c 'cd a; ctxbridge status'; ctxbridge doctor",
             "\"/opt/my tools/ctxbridge\" status",
-            "export A=1; ctxbridge archive search \"it fails\" || true",
+            "export A=1; ctxbridge search \"it fails\" || true",
         ] {
             assert_eq!(is_own(command), !command.starts_with("bash -lc"), "{command}");
         }

@@ -55,7 +55,7 @@ pub(super) fn find(store: &mut dyn SessionReader, prefix: &str) -> anyhow::Resul
     if let Some(exact) = store.session(prefix)? {
         return Ok(Some(exact));
     }
-    anyhow::ensure!(!prefix.is_empty(), "the session's id is empty; `ctxbridge archive sessions` lists them");
+    anyhow::ensure!(!prefix.is_empty(), "the session's id is empty; `ctxbridge sessions` lists them");
     let mut found = store.sessions(prefix, None, MAX_SHOWN_SESSIONS)?;
     match found.len() {
         0 | 1 => Ok(found.pop()),
@@ -70,7 +70,7 @@ pub(super) fn find(store: &mut dyn SessionReader, prefix: &str) -> anyhow::Resul
 
 /// Tells the user that there is no such session.
 pub(super) fn note_missing(prefix: &str, output: &Output) {
-    output.note(&format!("no session begins with {prefix}; `ctxbridge archive sessions` lists them"));
+    output.note(&format!("no session begins with {prefix}; `ctxbridge sessions` lists them"));
 }
 
 /// Finds the session with this id or prefix, and the archive that has it: the user's own, else the team server. With `owner`, only

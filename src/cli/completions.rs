@@ -1,4 +1,4 @@
-//! `ctxbridge completions` and `ctxbridge man`.
+//! `ctxbridge completions`
 
 use clap_complete::Shell;
 
@@ -18,11 +18,4 @@ impl CompletionsArgs {
         output.text(script)?;
         Ok(CommandOutcome::Yes)
     }
-}
-
-pub(super) fn man(command: clap::Command, output: &mut Output) -> anyhow::Result<CommandOutcome> {
-    let mut page = Vec::new();
-    clap_mangen::Man::new(command).render(&mut page)?;
-    output.text(page)?;
-    Ok(CommandOutcome::Yes)
 }

@@ -10,32 +10,39 @@ mod archives;
 mod autopilot;
 mod bundle;
 mod client_mod;
+mod command_list;
 mod completions;
 mod config;
 mod dashboard;
 mod demo;
 mod doctor;
 mod forget;
+mod format;
 mod hook;
 mod hooks;
 mod learnings;
+mod man;
 mod mcp;
 mod model;
 mod object_input;
 mod output;
+mod pager;
 mod patch;
 mod prune;
 mod recall;
 mod search_shared;
 mod server;
+mod setup;
+mod stats;
 mod statusline;
+mod uninstall;
 
 use std::process::ExitCode;
 
-use clap::{ColorChoice, CommandFactory, Parser, Subcommand};
+use clap::{ColorChoice, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::autopilot::{WindowStateStore, compact_window_tokens};
-use output::Output;
+use output::{Output, OutputOptions};
 
 use ctxbridge_archive::recovery;
 use ctxbridge_common::paths;
@@ -51,14 +58,16 @@ struct Cli {
     #[command(flatten)]
     global: Global,
     #[command(subcommand)]
-    command: CliCommand,
+    command: Option<CliCommand>,
 }
 
 const EXAMPLES: &str = "Examples:
-  ctxbridge patch apply     patch the `claude` that your shell runs
-  ctxbridge patch verify    check that it is patched and intact
-  ctxbridge patch revert    restore the original
-  ctxbridge demo            try the patch on a copy, without an account";
+  ctxbridge setup                     install what fits your client, step by step
+  ctxbridge search flaky login test   find a turn of any session
+  ctxbridge recall ctx:1a2b3c4d       print it in full
+  ctxbridge demo                      see it work on a copy, without an account
+
+`ctxbridge COMMAND --help` explains a command.";
 
 /// Heading of the options that every command has.
 const GLOBAL: &str = "Global options";
@@ -78,52 +87,72 @@ struct Global {
     /// Control colors; NO_COLOR is respected
     #[arg(long, global = true, help_heading = GLOBAL, value_name = "WHEN", default_value = "auto")]
     color: ColorChoice,
+    /// Do not show long output page by page
+    #[arg(long, global = true, help_heading = GLOBAL)]
+    no_pager: bool,
 }
 
 #[derive(Debug, Subcommand)]
 enum CliCommand {
-    /// Patch the installed Claude Code, verify it, or revert it
-    Patch(patch::PatchArgs),
-    /// Show what pruning would fold in a session, and what that saves
-    Prune(prune::PruneArgs),
-    /// Import, search, restore and export archived sessions
-    Archive(archive::ArchiveArgs),
-    /// Show and search the project's work log (committed in .ctxbridge/)
-    Bundle(bundle::BundleArgs),
-    /// List decisions, fixes and outcomes extracted from sessions
-    Learnings(learnings::LearningsArgs),
-    /// Forget turns or sessions for good, here and on the team server
-    Forget(forget::ForgetArgs),
+    /// List archived sessions, newest first
+    Sessions(archive::SessionsArgs),
+    /// Search all sessions by words and meaning
+    Search(archive::SearchArgs),
+    /// Show the turns of a session, or one turn in full
+    Show(archive::ShowArgs),
     /// Print the original text behind a ctx: handle
     Recall(recall::RecallArgs),
-    /// Run an MCP server that lets a model search and recall the archive
-    Mcp(mcp::McpArgs),
+    /// Export a conversation as HTML, Markdown or JSON
+    Export(archive::ExportArgs),
+    /// Compare two sessions, or two states of one, turn by turn
+    Diff(archive::DiffArgs),
+    /// Pin turns: never pruned, restored first
+    Pin(archive::PinArgs),
+    /// Forget turns or sessions for good, here and on the team server
+    Forget(forget::ForgetArgs),
+    /// Show what pruning saves over all sessions, and what is archived
+    Stats(stats::StatsArgs),
+    /// Show sessions, contexts, savings and hooks in a local web page
+    Dashboard(dashboard::DashboardArgs),
+    /// Install what fits this machine, step by step
+    Setup(setup::SetupArgs),
+    /// Take ctxbridge out of Claude Code, and remove its data if asked
+    Uninstall(uninstall::UninstallArgs),
+    /// Answer compactions without a summary, and without a patch
+    Mod(client_mod::ModArgs),
+    /// Patch the installed Claude Code, verify it, or revert it
+    Patch(patch::PatchArgs),
+    /// Install, remove and test the Claude Code hooks
+    Hooks(hooks::HooksArgs),
     /// (internal) Handle a Claude Code hook event from stdin
     #[command(hide = true)]
     Hook(hook::HookArgs),
-    /// Install, remove and test the Claude Code hooks
-    Hooks(hooks::HooksArgs),
-    /// Answer compactions without a summary, and without a patch
-    Mod(client_mod::ModArgs),
-    /// Manage the embedding model used for semantic search
-    Model(model::ModelArgs),
-    /// Show the effect of the patch on a copy, without an account
-    Demo(demo::DemoArgs),
-    /// Show sessions, contexts, savings and hooks in a local web page
-    Dashboard(dashboard::DashboardArgs),
+    /// Show what pruning would fold in a session, and save
+    Prune(prune::PruneArgs),
     /// Show how full the context window is
     Autopilot(autopilot::AutopilotArgs),
     /// Print the status line for Claude Code, from its JSON on stdin
     Statusline(statusline::StatuslineArgs),
-    /// Show the settings
-    Config(config::ConfigArgs),
+    /// Import, restore, maintain and share archived sessions
+    Archive(archive::ArchiveArgs),
+    /// Show and search a project's work log, committed in .ctxbridge/
+    Bundle(bundle::BundleArgs),
+    /// List decisions, fixes and outcomes extracted from sessions
+    Learnings(learnings::LearningsArgs),
+    /// Manage the embedding model used for semantic search
+    Model(model::ModelArgs),
+    /// Run an MCP server through which a model searches and recalls
+    Mcp(mcp::McpArgs),
     /// Check the installation and report problems
     Doctor(doctor::DoctorArgs),
+    /// Show and change the settings
+    Config(config::ConfigArgs),
+    /// Show the effect of the patch on a copy, without an account
+    Demo(demo::DemoArgs),
     /// Print a shell completion script
     Completions(completions::CompletionsArgs),
-    /// Print the manual page
-    #[command(after_help = "Example:\n  ctxbridge man > ~/.local/share/man/man1/ctxbridge.1")]
-    Man,
+    /// Print the manual page of a command
+    Man(man::ManArgs),
 }
 
 /// Outcome of a command.
@@ -140,12 +169,16 @@ pub fn main() -> ExitCode {
     // Under a limit of the shell (`ulimit -f`) a write fails, and that is told; it must not end the process.
     #[cfg(unix)]
     signal_hook::flag::register(signal_hook::consts::SIGXFSZ, std::sync::Arc::default()).ok();
-    let cli = Cli::try_parse().unwrap_or_else(|error| {
+    let matches = command_list::grouped(Cli::command()).try_get_matches();
+    let cli = matches.and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches)).unwrap_or_else(|error| {
         // What the client runs must not fail it, and exit code 2 would block: an older version may be called by newer settings.
         let is_hook = std::env::args_os().nth(1).is_some_and(|command| command == "hook");
         if is_hook && error.use_stderr() {
             eprint!("{error}");
             std::process::exit(0);
+        }
+        if error.use_stderr() && std::env::args_os().any(|argument| argument == "--json") {
+            println!("{}", usage_json(&error));
         }
         error.exit()
     });
@@ -155,21 +188,44 @@ pub fn main() -> ExitCode {
         ColorChoice::Never => anstream::ColorChoice::Never,
     };
     choice.write_global();
-    if let CliCommand::Hook(args) = &cli.command {
+    if let Some(CliCommand::Hook(args)) = &cli.command {
         return args.run();
     }
-    let mut output = Output::new(cli.global.json, cli.global.quiet, cli.global.verbose);
-    match guarded(|| dispatch(&cli.command, &mut output)) {
+    let Global { json, quiet, verbose, no_pager, .. } = cli.global;
+    let mut output = Output::new(OutputOptions { json, quiet, verbose, may_page: !no_pager });
+    let Some(command) = &cli.command else {
+        eprint!("{}", command_list::grouped(Cli::command()).render_help().ansi());
+        return ExitCode::from(2);
+    };
+    let done = guarded(|| {
+        let outcome = dispatch(command, &mut output)?;
+        if outcome == CommandOutcome::No {
+            output.explain_no()?;
+        }
+        output.finish()?;
+        Ok(outcome)
+    });
+    match done {
         Ok(CommandOutcome::Yes) => ExitCode::SUCCESS,
         Ok(CommandOutcome::No) => ExitCode::from(1),
         // Whoever read our output has seen enough.
         Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
+            output.finish().ok();
             output.error(&error);
             mend_archive(&output);
             ExitCode::from(if is_usage(&error) { 2 } else { 3 })
         }
     }
+}
+
+/// Formats an error of the arguments for `--json`.
+fn usage_json(error: &clap::Error) -> serde_json::Value {
+    let told = error.render().to_string();
+    let mut parts = told.split("\n\n").map(str::trim);
+    let cause = parts.next().unwrap_or_default().trim_start_matches("error: ").split_whitespace().collect::<Vec<_>>().join(" ");
+    let tip = parts.find_map(|part| part.strip_prefix("tip: "));
+    serde_json::json!({ "error": cause, "hint": tip.unwrap_or("`--help` lists what there is") })
 }
 
 /// Mends the archive after an error if its pages are damaged. What was printed cannot be taken back, so the command is not run again.
@@ -202,28 +258,43 @@ fn guarded(work: impl FnOnce() -> anyhow::Result<CommandOutcome>) -> anyhow::Res
 
 fn dispatch(command: &CliCommand, output: &mut Output) -> anyhow::Result<CommandOutcome> {
     match command {
-        CliCommand::Patch(args) => args.run(output),
         // Has no output of the usual kind, see above.
         CliCommand::Hook(_) => Ok(CommandOutcome::Yes),
+        CliCommand::Sessions(args) => args.run(output),
+        CliCommand::Search(args) => args.run(output),
+        CliCommand::Show(args) => args.run(output),
+        CliCommand::Recall(args) => args.run(output),
+        CliCommand::Export(args) => args.run(output),
+        CliCommand::Diff(args) => args.run(output),
+        CliCommand::Pin(args) => args.run(output),
+        CliCommand::Forget(args) => args.run(output),
+        CliCommand::Stats(args) => args.run(output),
+        CliCommand::Dashboard(args) => args.run(output),
+        CliCommand::Setup(args) => args.run(output),
+        CliCommand::Uninstall(args) => args.run(output),
+        CliCommand::Mod(args) => args.run(output),
+        CliCommand::Patch(args) => args.run(output),
+        CliCommand::Hooks(args) => args.run(output),
         CliCommand::Prune(args) => args.run(output),
+        CliCommand::Autopilot(args) => args.run(output),
+        CliCommand::Statusline(args) => args.run(output),
         CliCommand::Archive(args) => args.run(output),
         CliCommand::Bundle(args) => args.run(output),
         CliCommand::Learnings(args) => args.run(output),
-        CliCommand::Forget(args) => args.run(output),
-        CliCommand::Recall(args) => args.run(output),
-        CliCommand::Mcp(args) => args.run(output),
-        CliCommand::Hooks(args) => args.run(output),
-        CliCommand::Mod(args) => args.run(output),
         CliCommand::Model(args) => args.run(output),
-        CliCommand::Demo(args) => args.run(output),
-        CliCommand::Dashboard(args) => args.run(output),
-        CliCommand::Autopilot(args) => args.run(output),
-        CliCommand::Statusline(args) => args.run(output),
-        CliCommand::Config(args) => args.run(output),
+        CliCommand::Mcp(args) => args.run(output),
         CliCommand::Doctor(args) => args.run(output),
+        CliCommand::Config(args) => args.run(output),
+        CliCommand::Demo(args) => args.run(output),
         CliCommand::Completions(args) => args.run(&mut Cli::command(), output),
-        CliCommand::Man => completions::man(Cli::command(), output),
+        CliCommand::Man(args) => args.run(Cli::command(), output),
     }
+}
+
+/// Runs a command as if it was typed.
+fn run_typed(words: &[&str], output: &mut Output) -> anyhow::Result<CommandOutcome> {
+    let cli = Cli::try_parse_from(std::iter::once("ctxbridge").chain(words.iter().copied()))?;
+    cli.command.as_ref().map_or(Ok(CommandOutcome::No), |command| dispatch(command, output))
 }
 
 /// Loads the user's settings, and notes their problems.

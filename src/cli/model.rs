@@ -53,6 +53,7 @@ impl ModelArgs {
 
 impl ModelInstallArgs {
     fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
+        output.reports();
         let folder = install::folder()?;
         let source = install::install(&folder, self.from.as_deref(), &|step| output.progress(step));
         output.clear_progress();

@@ -2,11 +2,21 @@
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use clap::builder::styling::{AnsiColor, Style};
 use serde::Serialize;
+use serde_json::json;
 
+use super::pager;
 use ctxbridge_archive::quote::printable;
+
+pub(super) use super::format::*;
+
+/// Columns of a terminal whose width is not known, and of a pipe.
+const DEFAULT_COLUMNS: usize = 80;
+/// Minimum columns for which output is laid out.
+const MIN_COLUMNS: usize = 40;
 
 /// Writes results to stdout and the rest to stderr.
 pub(super) struct Output {
@@ -15,8 +25,26 @@ pub(super) struct Output {
     /// `true` to print more detail.
     pub verbose: bool,
     quiet: bool,
+    may_page: bool,
     /// `true` while a progress line is on the terminal.
     in_progress: AtomicBool,
+    /// `true` once something is on stdout.
+    has_printed: bool,
+    /// `true` for a command that does something, whose lines only report it.
+    is_report: bool,
+    /// Lines that wait for their end, to be shown page by page if there are many.
+    page: Option<String>,
+    /// The last note, which says why the answer is no.
+    last_note: Mutex<String>,
+}
+
+/// Options of the output.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OutputOptions {
+    pub json: bool,
+    pub quiet: bool,
+    pub verbose: bool,
+    pub may_page: bool,
 }
 
 /// Style of success.
@@ -29,21 +57,76 @@ pub(super) const DIM: Style = Style::new().dimmed();
 pub(super) const BOLD: Style = Style::new().bold();
 
 impl Output {
-    pub fn new(json: bool, quiet: bool, verbose: bool) -> Self {
-        Self { json, verbose, quiet, in_progress: AtomicBool::new(false) }
+    pub fn new(options: OutputOptions) -> Self {
+        let OutputOptions { json, quiet, verbose, may_page } = options;
+        Self {
+            json,
+            verbose,
+            quiet,
+            may_page,
+            in_progress: AtomicBool::new(false),
+            has_printed: false,
+            is_report: false,
+            page: None,
+            last_note: Mutex::default(),
+        }
+    }
+
+    /// Columns that a line may take. `-v` cuts nothing.
+    pub fn columns(&self) -> usize {
+        let typed = || std::env::var("COLUMNS").ok()?.parse().ok();
+        let shown = || terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0));
+        let columns = shown().or_else(typed).unwrap_or(DEFAULT_COLUMNS);
+        if self.verbose { usize::MAX } else { columns.max(MIN_COLUMNS) }
+    }
+
+    /// Says that the lines of this command only report what it did: `--quiet` leaves them out.
+    pub fn reports(&mut self) {
+        self.is_report = true;
+    }
+
+    /// Shows the lines that follow page by page, if stdout is a terminal and they are more than it can show.
+    pub fn pages(&mut self) {
+        if self.may_page && !self.json && io::stdout().is_terminal() {
+            self.page.get_or_insert_default();
+        }
     }
 
     /// Prints one line of result.
     pub fn line(&mut self, text: impl AsRef<str>) -> io::Result<()> {
+        if self.is_report && self.quiet && !self.json {
+            return Ok(());
+        }
+        self.has_printed = true;
+        if let Some(page) = &mut self.page {
+            page.push_str(text.as_ref());
+            page.push('\n');
+            return Ok(());
+        }
         let mut stdout = anstream::stdout().lock();
         writeln!(stdout, "{}", text.as_ref())
     }
 
     /// Prints a result unchanged.
     pub fn text(&mut self, text: impl AsRef<[u8]>) -> io::Result<()> {
+        self.has_printed = true;
         let mut stdout = anstream::stdout().lock();
         stdout.write_all(text.as_ref())?;
         stdout.flush()
+    }
+
+    /// Shows the lines that waited, if any.
+    pub fn finish(&mut self) -> io::Result<()> {
+        self.page.take().map_or(Ok(()), |page| pager::show(&page))
+    }
+
+    /// Gives JSON a reason where the answer is no and nothing was printed.
+    pub fn explain_no(&mut self) -> anyhow::Result<()> {
+        if !self.json || self.has_printed {
+            return Ok(());
+        }
+        let note = self.last_note.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        self.value(&error_json(if note.is_empty() { "nothing found" } else { &note }))
     }
 
     /// Prints a result as JSON.
@@ -72,14 +155,22 @@ impl Output {
     /// Prints a note for people on stderr, unless quiet.
     pub fn note(&self, text: &str) {
         self.clear_progress();
+        text.clone_into(&mut self.last_note.lock().unwrap_or_else(PoisonError::into_inner));
         if !self.quiet {
             // There is nobody to tell that stderr is gone.
             writeln!(anstream::stderr().lock(), "{text}").ok();
         }
     }
 
-    /// Prints an error with its causes on stderr.
-    pub fn error(&self, error: &anyhow::Error) {
+    /// Prints how many there are and what to do next, on stderr, for a person who looks at a terminal.
+    pub fn hint(&self, text: &str) {
+        if !self.quiet && !self.json && io::stdout().is_terminal() && self.page.is_none() {
+            writeln!(anstream::stderr().lock(), "{DIM}{text}{DIM:#}").ok();
+        }
+    }
+
+    /// Prints an error with its causes on stderr; with `--json` also as JSON on stdout, unless a result is there already.
+    pub fn error(&mut self, error: &anyhow::Error) {
         let mut told = String::new();
         for cause in error.chain().map(ToString::to_string) {
             // Many errors name their cause themselves.
@@ -89,55 +180,16 @@ impl Output {
             }
         }
         // What a server, a file or a tool said may be in it.
-        writeln!(anstream::stderr().lock(), "{BAD}error:{BAD:#} {}", printable(&told)).ok();
+        let told = printable(&told);
+        writeln!(anstream::stderr().lock(), "{BAD}error:{BAD:#} {told}").ok();
+        if self.json && !self.has_printed {
+            self.value(&error_json(&told)).ok();
+        }
     }
 }
 
-/// Formats `text` in a style.
-pub(super) fn styled(style: Style, text: impl std::fmt::Display) -> String {
-    format!("{style}{text}{style:#}")
-}
-
-/// Formats a number of things, for people.
-pub(super) fn count(number: impl Into<u64>, name: &str) -> String {
-    let number = number.into();
-    format!("{number} {name}{}", if number == 1 { "" } else { "s" })
-}
-
-/// Formats a size for people.
-pub(super) fn size(bytes: i64) -> String {
-    match bytes.unsigned_abs() {
-        0..1_024 => format!("{bytes} bytes"),
-        1_024..1_048_576 => format!("{:.1} KB", bytes as f64 / 1_024.0),
-        _ => format!("{:.1} MB", bytes as f64 / 1_048_576.0),
-    }
-}
-
-/// Formats a duration for people.
-pub(super) fn duration(ms: u64) -> String {
-    if ms < 1_000 { format!("{ms} ms") } else { format!("{:.1} s", ms as f64 / 1_000.0) }
-}
-
-/// Formats a number of entries, for people.
-pub(super) fn entries(number: u64) -> String {
-    if number == 1 { "1 entry".to_owned() } else { format!("{number} entries") }
-}
-
-/// Formats local time to the minute.
-pub(super) fn time(ms: Option<i64>) -> String {
-    let time = ms.and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
-    time.map_or_else(String::new, |time| time.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string())
-}
-
-/// Formats a time for JSON.
-pub(super) fn stamp(ms: i64) -> Option<String> {
-    jiff::Timestamp::from_millisecond(ms).ok().filter(|_| ms > 0).map(|time| time.to_string())
-}
-/// Formats a path for people, with `~` for the home directory.
-pub fn short(path: &std::path::Path) -> String {
-    let home = ctxbridge_common::paths::home_dir();
-    match home.as_ref().and_then(|home| path.strip_prefix(home).ok()) {
-        Some(rest) => format!("~{}{}", std::path::MAIN_SEPARATOR, rest.display()),
-        None => path.display().to_string(),
-    }
+/// Formats an error for `--json`: the cause, and the next step behind the first semicolon, if there is one.
+pub(super) fn error_json(told: &str) -> serde_json::Value {
+    let (error, hint) = told.split_once("; ").map_or((told, None), |(error, hint)| (error, Some(hint)));
+    json!({ "error": error, "hint": hint })
 }

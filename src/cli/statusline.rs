@@ -3,21 +3,43 @@
 use std::io::{self, IsTerminal, Read, Write};
 
 use anstream::ColorChoice;
+use clap::Subcommand;
 use serde_json::json;
 
 use super::client_mod::user_settings;
+use super::output::{GOOD, short, styled};
 use super::{CommandOutcome, Output};
 use crate::autopilot::{FALLBACK, StatusLine, StatuslineInput, WindowStateStore, compact_window_tokens, gather, percent};
 use crate::client_mod::way::PruningWay;
+use crate::hook::settings::editor::Editor;
+use crate::hook::settings::statusline::{StatuslineState, statusline_state};
+use crate::hook::settings::wiring::own_program;
+use ctxbridge_archive::quote::printable;
 use ctxbridge_common::paths;
 use ctxbridge_config::{Config, ConfigSources};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example, in Claude Code's settings.json:
-  {\"statusLine\": {\"type\": \"command\", \"command\": \"ctxbridge statusline\"}}
+#[command(after_help = "Examples:
+  ctxbridge statusline install      add it to Claude Code's settings
+  ctxbridge statusline uninstall
 
-Prints colors unless NO_COLOR is set or `--color never` is given.")]
-pub(super) struct StatuslineArgs {}
+Without a subcommand it is run by Claude Code. Prints colors unless NO_COLOR is set or `--color never` is given.")]
+pub(super) struct StatuslineArgs {
+    #[command(subcommand)]
+    command: Option<StatuslineCommand>,
+}
+
+#[derive(Debug, Subcommand)]
+enum StatuslineCommand {
+    /// Add the status line to your Claude Code settings
+    #[command(
+        after_help = "Example:\n  ctxbridge statusline install\n\nA status line of another program stays. Exits 1 if there is one."
+    )]
+    Install,
+    /// Remove the status line from your Claude Code settings
+    #[command(after_help = "Example:\n  ctxbridge statusline uninstall\n\nExits 1 if there is none of ctxbridge.")]
+    Uninstall,
+}
 
 /// Maximum size of the client's input, in bytes.
 const MAX_STATUS_INPUT_BYTES: u64 = 1 << 20;
@@ -27,6 +49,11 @@ const MAX_DRAINED_BYTES: u64 = 64 << 20;
 
 impl StatuslineArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
+        match &self.command {
+            Some(StatuslineCommand::Install) => return install(output),
+            Some(StatuslineCommand::Uninstall) => return uninstall(output),
+            None => {}
+        }
         let input = read_input().as_deref().and_then(StatuslineInput::parse);
         let line = input.as_ref().map(look);
         if output.json {
@@ -39,6 +66,49 @@ impl StatuslineArgs {
         writeln!(io::stdout().lock(), "{text}")?;
         Ok(CommandOutcome::Yes)
     }
+}
+
+fn install(output: &mut Output) -> anyhow::Result<CommandOutcome> {
+    output.reports();
+    let (data, settings) = (paths::data_dir()?, user_settings()?);
+    let program = own_program(&std::env::current_exe()?, std::env::var_os("PATH").as_deref())?;
+    let notice = |text: &str| output.note(text);
+    let is_new = Editor::new(&data, &notice).add_statusline(&settings, &program, true)?;
+    let state = statusline_state(&settings)?;
+    let word = match (&state, is_new) {
+        (StatuslineState::Ours, true) => "installed",
+        (StatuslineState::Ours, false) => "unchanged",
+        _ => "left_out",
+    };
+    if output.json {
+        output.value(&json!({ "state": word, "file": settings }))?;
+    } else {
+        let file = short(&settings);
+        output.line(match &state {
+            StatuslineState::Ours if is_new => format!("{} the status line in {file}", styled(GOOD, "installed:")),
+            StatuslineState::Ours => format!("nothing to do: the status line is in {file} already"),
+            StatuslineState::Other(command) => {
+                format!("left as it is: {file} has the status line `{}`", printable(command))
+            }
+            StatuslineState::Absent => format!("left as it is: `statusLine` in {file} is null; remove it, then try again"),
+        })?;
+    }
+    Ok(if state == StatuslineState::Ours { CommandOutcome::Yes } else { CommandOutcome::No })
+}
+
+fn uninstall(output: &mut Output) -> anyhow::Result<CommandOutcome> {
+    output.reports();
+    let (data, settings) = (paths::data_dir()?, user_settings()?);
+    let notice = |text: &str| output.note(text);
+    let was_there = Editor::new(&data, &notice).remove_statusline(&settings)?;
+    if output.json {
+        output.value(&json!({ "removed": was_there, "file": settings }))?;
+    } else if was_there {
+        output.line(format!("{} the status line is out of {}", styled(GOOD, "uninstalled:"), short(&settings)))?;
+    } else {
+        output.line(format!("not installed: {} has no status line of ctxbridge", short(&settings)))?;
+    }
+    Ok(if was_there { CommandOutcome::Yes } else { CommandOutcome::No })
 }
 
 fn look(input: &StatuslineInput) -> StatusLine {

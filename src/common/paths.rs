@@ -49,7 +49,15 @@ pub fn data_path() -> Result<PathBuf, PathsError> {
 /// # Errors
 /// If there is no such place or it cannot be made.
 pub fn cache_dir() -> Result<PathBuf, PathsError> {
-    create(CACHE_VARIABLE, folder(CACHE_VARIABLE, |base| base.cache_dir().join("ctxbridge"))?)
+    create(CACHE_VARIABLE, cache_path()?)
+}
+
+/// The same folder, which may be missing.
+///
+/// # Errors
+/// If there is no such place.
+pub fn cache_path() -> Result<PathBuf, PathsError> {
+    folder(CACHE_VARIABLE, |base| base.cache_dir().join("ctxbridge"))
 }
 
 /// Folder of the user's settings: `$CTXBRIDGE_CONFIG_DIR`, or else `ctxbridge` in the platform's config directory.

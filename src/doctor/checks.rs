@@ -396,7 +396,7 @@ fn repaired(data: &Path) -> Option<HealthCheck> {
 }
 
 fn search(data: &Path, store: &mut SqliteStore) -> HealthCheck {
-    let next = Some("the next `ctxbridge archive search` makes it");
+    let next = Some("the next `ctxbridge search` makes it");
     if !data.join(index::FILE).exists() {
         return HealthCheck::new("search", HealthStatus::Warning, "there is no index yet", next);
     }
@@ -416,7 +416,7 @@ fn search(data: &Path, store: &mut SqliteStore) -> HealthCheck {
             "search",
             HealthStatus::Warning,
             error.to_string(),
-            Some("the next `ctxbridge archive search` makes it anew"),
+            Some("the next `ctxbridge search` makes it anew"),
         ),
     }
 }

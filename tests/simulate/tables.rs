@@ -175,7 +175,7 @@ fn all_archived_sessions() {
     assert_eq!(named["transcripts"][0]["session"], ids[0]);
     assert_eq!(named["transcripts"][0]["transcript"], Value::Null);
     let missing = prune(&sandbox, &["simulate", "ffffffff"]);
-    let why = "no session begins with ffffffff; `ctxbridge archive sessions` lists them\n";
+    let why = "no session begins with ffffffff; `ctxbridge sessions` lists them\n";
     assert_eq!((missing.code, missing.stderr.as_str()), (Some(1), why));
 }
 

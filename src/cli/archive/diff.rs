@@ -1,4 +1,4 @@
-//! `ctxbridge archive diff`
+//! `ctxbridge diff`
 
 use clap::builder::styling::{AnsiColor, Style};
 use serde_json::{Value, json};
@@ -18,12 +18,12 @@ const PLACE: Style = AnsiColor::Cyan.on_default();
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  ctxbridge archive diff 0b9e 5f21             a session and its fork
-  ctxbridge archive diff 0b9e@1 0b9e@2         between two compactions
-  ctxbridge archive diff 0b9e@yesterday 0b9e --stat
+  ctxbridge diff 0b9e 5f21             a session and its fork
+  ctxbridge diff 0b9e@1 0b9e@2         between two compactions
+  ctxbridge diff 0b9e@yesterday 0b9e --stat
 
 Times, ids and token counts are not compared. Exits 0 if both are equal, 1 if they differ, 3 if one does not exist.")]
-pub(super) struct DiffArgs {
+pub(in crate::cli) struct DiffArgs {
     /// Session id or prefix; add @N for its state before compaction N, or @TIME for its state at that time
     a: String,
     /// Session to compare it with, in the same form

@@ -1,4 +1,4 @@
-//! `ctxbridge archive export`
+//! `ctxbridge export`
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -20,13 +20,13 @@ use ctxbridge_redact::Redactor;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  ctxbridge archive export 0b9e --format html -o session.html
-  ctxbridge archive export 0b9e@2              before its second compaction
-  ctxbridge archive export 0b9e@yesterday      its state at that time
-  ctxbridge archive export 0b9e --redact --format json | jq .turns
+  ctxbridge export 0b9e --format html -o session.html
+  ctxbridge export 0b9e@2              before its second compaction
+  ctxbridge export 0b9e@yesterday      its state at that time
+  ctxbridge export 0b9e --redact --format json | jq .turns
 
 HTML output is a single page without scripts or network access. The JSON schema is in docs/export.md.")]
-pub(super) struct ExportArgs {
+pub(in crate::cli) struct ExportArgs {
     /// Session id or prefix; add @N for its state before compaction N, or @TIME for its state at that time
     session: String,
     /// Output format [default: by the file extension, else markdown]
@@ -117,7 +117,7 @@ impl ExportArgs {
 
 /// Error for a session that does not exist.
 #[derive(Debug, thiserror::Error)]
-#[error("no session begins with {0}; `ctxbridge archive sessions` lists them")]
+#[error("no session begins with {0}; `ctxbridge sessions` lists them")]
 struct NoSession(String);
 
 /// `true` if the session or state does not exist in the archive, as opposed to a failure.

@@ -22,8 +22,8 @@ const MESSAGE_CHARS: usize = 160;
 #[command(after_help = "Examples:
   ctxbridge archive history 0b9e
   ctxbridge archive history --search retry budget
-  ctxbridge archive show 0b9e@2           the window before compaction 2
-  ctxbridge archive diff 0b9e@1 0b9e@2
+  ctxbridge show 0b9e@2           the window before compaction 2
+  ctxbridge diff 0b9e@1 0b9e@2
 
 Messages and learnings are counted since the previous compaction. Exits 1 if there are no compactions.")]
 pub(super) struct HistoryArgs {

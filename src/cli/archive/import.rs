@@ -45,6 +45,7 @@ enum ImportTool {
 
 impl ImportArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
+        output.reports();
         if let Some(ImportTool::ClaudeFlow) = self.from {
             return self.take_claude_flow(output);
         }
@@ -194,7 +195,7 @@ fn tell_of_claude_flow(
     output.line(format!(
         "{} {} of {} from {}; {new} became turns",
         styled(GOOD, "imported:"),
-        crate::cli::output::entries(*entries),
+        crate::cli::output::count(*entries, "entry"),
         count(sessions.len() as u64, "session"),
         names(sources)
     ))?;

@@ -1,4 +1,4 @@
-//! `ctxbridge archive`
+//! `ctxbridge archive`, and the daily commands on the archive, which have names of their own: `ctxbridge search`.
 
 mod damage;
 mod diff;
@@ -38,15 +38,21 @@ use ctxbridge_archive::open::Location;
 use ctxbridge_archive::project_moves::follow_all_projects;
 use ctxbridge_archive::quote::printable;
 use ctxbridge_archive::store::sqlite::LockPolicy;
-pub(super) use search::show as show_found;
-pub(super) use show::{note_owner, show_handle};
+pub(super) use diff::DiffArgs;
+pub(super) use export::ExportArgs;
+pub(super) use pin::PinArgs;
+pub(super) use search::{SearchArgs, show as show_found};
+pub(super) use sessions::SessionsArgs;
+pub(super) use show::{ShowArgs, note_owner, show_handle};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   ctxbridge archive import                      all of ~/.claude/projects
-  ctxbridge archive sessions
+  ctxbridge archive status
   ctxbridge archive restore SESSION > file.jsonl
-  ctxbridge archive export SESSION -o page.html")]
+
+`ctxbridge sessions`, `show`, `search`, `export`, `diff` and `pin` work on the archive as well; `ctxbridge archive sessions` and so on \
+are the same commands.")]
 pub(super) struct ArchiveArgs {
     #[command(subcommand)]
     command: ArchiveCommand,
@@ -58,12 +64,15 @@ enum ArchiveCommand {
     Status(status::ArchiveStatusArgs),
     /// Import transcripts: those given, or all of Claude Code's
     Import(import::ImportArgs),
-    /// Search archived turns by words and meaning
-    Search(search::ArchiveSearchArgs),
-    /// List archived sessions, newest first
-    Sessions(sessions::SessionsArgs),
-    /// Show a session's turns, or one turn in full
-    Show(show::ArchiveShowArgs),
+    /// Same as `ctxbridge search`
+    #[command(hide = true)]
+    Search(SearchArgs),
+    /// Same as `ctxbridge sessions`
+    #[command(hide = true)]
+    Sessions(SessionsArgs),
+    /// Same as `ctxbridge show`
+    #[command(hide = true)]
+    Show(ShowArgs),
     /// List a session's compactions, with the messages before each
     History(history::HistoryArgs),
     /// Tell the archive that a project's folder was renamed or moved
@@ -71,14 +80,17 @@ enum ArchiveCommand {
     /// (internal) Look whether a project's folder was renamed
     #[command(hide = true)]
     Follow(follow::FollowArgs),
-    /// Pin turns so they are never pruned and are restored first
-    Pin(pin::PinArgs),
+    /// Same as `ctxbridge pin`
+    #[command(hide = true)]
+    Pin(PinArgs),
     /// Restore a session's transcript, byte for byte
     Restore(restore::RestoreArgs),
-    /// Export a conversation as HTML, Markdown or JSON
-    Export(export::ExportArgs),
-    /// Compare two sessions, or two states of one session, turn by turn
-    Diff(diff::DiffArgs),
+    /// Same as `ctxbridge export`
+    #[command(hide = true)]
+    Export(ExportArgs),
+    /// Same as `ctxbridge diff`
+    #[command(hide = true)]
+    Diff(DiffArgs),
     /// Run maintenance: verify, expire unused turns, move old sessions to colder tiers
     Optimize(optimize::OptimizeArgs),
     /// Send new turns to the team server, without secrets

@@ -33,6 +33,7 @@ pub(super) struct MoveArgs {
 
 impl MoveArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
+        output.reports();
         let mut store = archives::open_to_write(output)?;
         let from = std::env::current_dir()?;
         let known = KnownFolders::of(&mut *store, false)?;

@@ -9,7 +9,6 @@ use super::{damage, tiers};
 use crate::cli::CommandOutcome;
 use crate::cli::config::load;
 use crate::cli::forget::finish_forgetting;
-use crate::cli::output::entries;
 use crate::cli::output::{BAD, GOOD, Output, count, styled};
 use crate::cli::server::federated;
 use crate::hook;
@@ -59,6 +58,7 @@ const BACKGROUND_MERGING: Duration = Duration::from_secs(5 * 60);
 
 impl OptimizeArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
+        output.reports();
         if self.background {
             hook::detach_and_renice();
         }
@@ -218,10 +218,10 @@ impl OptimizeArgs {
 
 fn tell_index(indexed: &IndexingReport, is_dry: bool, output: &mut Output) -> anyhow::Result<()> {
     let were = if is_dry { "would be" } else { "were" };
-    let mut line = format!("{} {were} taken into the search index", entries(indexed.entries as u64));
+    let mut line = format!("{} {were} taken into the search index", count(indexed.entries as u64, "entry"));
     if indexed.has_model {
         let got = if is_dry { "would get" } else { "got" };
-        line += &format!(", {} {got} vectors", entries(indexed.embedded as u64));
+        line += &format!(", {} {got} vectors", count(indexed.embedded as u64, "entry"));
         if indexed.not_embedded > 0 {
             line += &format!(", {} have none yet", indexed.not_embedded);
         }
@@ -236,7 +236,7 @@ fn tell_cycle(cycle: &MaintenanceReport, settings: &RetentionSettings, is_dry: b
     let (lost, were, are) = if is_dry { ("would lose", "would be", "would be") } else { ("lost", "were", "are") };
     if cycle.plan.elapsed_ms > 0 {
         let (hours, loss) = (cycle.plan.elapsed_hours(), cycle.plan.loss);
-        let decayed = entries(cycle.decayed);
+        let decayed = count(cycle.decayed, "entry");
         output.line(format!("{hours:.1} hours since the last cycle: {decayed} {lost} confidence, {loss:.3} at most"))?;
     } else {
         output.line("no time has passed since the last cycle, or this is the first: no confidence is lost")?;
@@ -253,7 +253,7 @@ fn tell_cycle(cycle: &MaintenanceReport, settings: &RetentionSettings, is_dry: b
     output.line(format!("kept hot for {}: {why}", count(days, "day")))?;
     let (low, old) = (cycle.pruned_by_confidence, cycle.pruned_by_age);
     let were = if low + old == 1 && !is_dry { "was" } else { were };
-    output.line(format!("{} {were} pruned: {low} by confidence, {old} by age", entries(low + old)))?;
-    output.line(format!("{} {are} hot, {} pruned", entries(cycle.hot), cycle.pruned))?;
+    output.line(format!("{} {were} pruned: {low} by confidence, {old} by age", count(low + old, "entry")))?;
+    output.line(format!("{} {are} hot, {} pruned", count(cycle.hot, "entry"), cycle.pruned))?;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! `ctxbridge archive pin`
+//! `ctxbridge pin`
 
 use serde_json::json;
 
@@ -12,15 +12,15 @@ use ctxbridge_archive::{handle::turn_digits, recall};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  ctxbridge archive pin ctx:1a2b3c4d
-  ctxbridge archive pin ctx:1a2b3c4d --remove
-  ctxbridge archive pin                        list pinned turns
+  ctxbridge pin ctx:1a2b3c4d
+  ctxbridge pin ctx:1a2b3c4d --remove
+  ctxbridge pin                        list pinned turns
 
 Pinned turns are never pruned and are restored first after a compaction. Claude Code is also asked to keep them in its summary.
 
 #keep in a prompt pins its turn. A patched client does not prune that turn either; it looks only at the prompt. Exits 1 if a \
 handle matches no turn, or no turn is pinned.")]
-pub(super) struct PinArgs {
+pub(in crate::cli) struct PinArgs {
     /// Handles of turns; without any, list the pinned turns
     #[arg(value_name = "HANDLE")]
     handles: Vec<String>,
@@ -38,17 +38,18 @@ impl PinArgs {
         if self.handles.is_empty() {
             let kept = store.pinned(self.limit as usize)?;
             if kept.is_empty() && !output.json {
-                output.note("no pinned turns; `ctxbridge archive pin HANDLE` pins one, and so does #keep in a prompt");
+                output.note("no pinned turns; `ctxbridge pin HANDLE` pins one, and so does #keep in a prompt");
             }
             return tell(&mut *store, &kept, output);
         }
+        output.reports();
         // All of them or none: who mistypes one handle should not have to find out which were taken.
         let mut turns = Vec::new();
         for handle in &self.handles {
             let no_handle = || UsageError(format!("{handle} is no handle; one looks like ctx:1a2b3c4d"));
             let digits = turn_digits(handle).ok_or_else(no_handle)?;
             let Some((turn, is_ambiguous)) = recall::find_turn(&mut *store, &digits)? else {
-                output.note(&format!("no turn has the handle ctx:{digits}; `ctxbridge archive show SESSION` lists them"));
+                output.note(&format!("no turn has the handle ctx:{digits}; `ctxbridge show SESSION` lists them"));
                 return Ok(CommandOutcome::No);
             };
             anyhow::ensure!(

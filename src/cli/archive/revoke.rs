@@ -54,6 +54,7 @@ struct RemovedSession {
 
 impl RevokeArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
+        output.reports();
         if self.sessions.is_empty() && !self.all && (self.resend || self.force) {
             return Err(UsageError("--resend and --force need sessions: name them, or use --all".to_owned()).into());
         }
@@ -156,7 +157,7 @@ impl RevokeArgs {
                 None => sole(prefix, there.iter().map(String::as_str).chain(withheld.sessions()))?,
             };
             let Some(found) = found else {
-                output.note(&format!("no session of yours begins with {prefix}; `ctxbridge archive sessions` lists them"));
+                output.note(&format!("no session of yours begins with {prefix}; `ctxbridge sessions` lists them"));
                 return Ok(None);
             };
             if !meant.contains(&found) {

@@ -1,27 +1,32 @@
-//! `ctxbridge archive search`
+//! `ctxbridge search`
+
+use std::path::Path;
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use serde_json::{Value, json};
+use unicode_width::UnicodeWidthStr;
 
-use crate::cli::output::{BOLD, DIM, GOOD, Output, stamp, styled, time};
-use crate::cli::{CommandOutcome, UsageError, search_shared};
+use crate::cli::output::{BOLD, DIM, GOOD, Output, count, fit, path_end, short, stamp, styled, when};
+use crate::cli::search_shared::{self, FoundTurns};
+use crate::cli::{CommandOutcome, UsageError};
 use ctxbridge_archive::quote;
-use ctxbridge_archive::search::{Filter, Hit, HitContent, Mode, SearchRequest, SearchResults, Snippet, TextKind, time as times};
+use ctxbridge_archive::search::{Filter, Hit, HitContent, Mode, SearchRequest, Snippet, TextKind, time as times};
+use ctxbridge_archive::store::Session;
 
 /// Default maximum number of hits.
 const DEFAULT_HITS: usize = 10;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  ctxbridge archive search why did we drop the retry budget
-  ctxbridge archive search '\"connection reset by peer\"' --since 2026-05-01
-  ctxbridge archive search parse_header* --project parser --kind answer
-  ctxbridge archive search the migration last Tuesday
+  ctxbridge search why did we drop the retry budget
+  ctxbridge search '\"connection reset by peer\"' --since 2026-05-01
+  ctxbridge search parse_header* --project parser --kind answer
+  ctxbridge search the migration last Tuesday
 
 Phrases in quotes must match exactly, if they occur anywhere. A trailing * matches any ending. Days and ranges in the query limit \
-the time: yesterday, last week, in March, 2026-05-04. Exits 1 if nothing is found.")]
-pub(in crate::cli) struct ArchiveSearchArgs {
+the time: yesterday, last week, in March, 2026-05-04. `-v` says why each turn was found. Exits 1 if nothing is found.")]
+pub(in crate::cli) struct SearchArgs {
     /// Words, "phrases" or a question to search for
     #[arg(required = true)]
     query: Vec<String>,
@@ -57,7 +62,7 @@ pub(in crate::cli) struct ArchiveSearchArgs {
     mode: Option<Mode>,
 }
 
-impl ArchiveSearchArgs {
+impl SearchArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         let folder = std::env::current_dir().unwrap_or_default();
         let request = SearchRequest {
@@ -86,57 +91,110 @@ fn edge(text: &str) -> anyhow::Result<i64> {
 }
 
 /// Prints search results.
-pub(in crate::cli) fn show(
-    request: &SearchRequest,
-    found: &SearchResults,
-    output: &mut Output,
-) -> anyhow::Result<CommandOutcome> {
-    for note in &found.notes {
+pub(in crate::cli) fn show(request: &SearchRequest, found: &FoundTurns, output: &mut Output) -> anyhow::Result<CommandOutcome> {
+    let FoundTurns { results, sessions } = found;
+    for note in &results.notes {
         output.note(note);
     }
+    let session = |hit: &Hit| sessions.get(hit.identity().2);
     if output.json {
         output.value(&json!({
-            "query": request.text, "mode": found.mode.word(), "time": found.time, "notes": found.notes,
-            "results": found.hits.iter().map(as_json).collect::<Vec<_>>(),
+            "query": request.text, "mode": results.mode.word(), "time": results.time, "notes": results.notes,
+            "results": results.hits.iter().map(|hit| as_json(hit, session(hit))).collect::<Vec<_>>(),
         }))?;
     } else {
-        for hit in &found.hits {
-            as_text(hit, output)?;
+        output.pages();
+        for hit in &results.hits {
+            as_text(hit, session(hit), output)?;
         }
-        if found.hits.is_empty() {
-            output.note("nothing found");
+        match &results.hits[..] {
+            [] => output.note("nothing found; other words may help, and `ctxbridge sessions` lists what there is"),
+            hits => output.hint(&format!(
+                "{}; `ctxbridge recall {}` prints the first in full",
+                count(hits.len() as u64, "turn"),
+                hits[0].identity().0
+            )),
         }
     }
-    Ok(if found.hits.is_empty() { CommandOutcome::No } else { CommandOutcome::Yes })
+    Ok(if results.hits.is_empty() { CommandOutcome::No } else { CommandOutcome::Yes })
 }
 
-fn as_text(hit: &Hit, output: &mut Output) -> anyhow::Result<()> {
-    let (handle, at_ms, session) = hit.identity();
-    let team = if hit.is_elsewhere { ", on the team's server" } else { "" };
-    let owner = hit.owner().map(|owner| format!(" of {}", quote::line(owner))).unwrap_or_default();
-    let rewound = if hit.is_rewound() { ", rewound" } else { "" };
-    let also = if hit.duplicates > 0 { format!(" and {} that say the same", hit.duplicates) } else { String::new() };
+/// Maximum columns of a project's name above a hit.
+const PROJECT_COLUMNS: usize = 24;
+
+fn as_text(hit: &Hit, session: Option<&Session>, output: &mut Output) -> anyhow::Result<()> {
+    let (handle, at_ms, id) = hit.identity();
+    let columns = output.columns();
+    let when = when(Some(at_ms), output.verbose);
+    let folder = session.and_then(|session| session.folder.as_deref()).map(|folder| quote::line(&short(Path::new(folder))));
+    let project = folder.map_or_else(String::new, |folder| path_end(&folder, PROJECT_COLUMNS.min(columns)));
+    let title = session.and_then(|session| session.title.as_deref()).map(quote::line);
+    let title = title.unwrap_or_else(|| format!("session {}", quote::line(id.get(..8).unwrap_or(id))));
+    let before = [&handle, &when, &project].iter().filter(|text| !text.is_empty()).map(|text| text.width() + 2).sum::<usize>();
+    let project = if project.is_empty() { project } else { styled(DIM, project) + "  " };
     output.line(format!(
-        "{}  {}  {}",
+        "{}  {}  {project}{}",
         styled(BOLD, handle),
-        time(Some(at_ms)),
-        styled(DIM, format!("session {}{rewound}{owner}{team}{also}", quote::line(session.get(..8).unwrap_or(session))))
+        styled(DIM, when),
+        fit(&title, columns.saturating_sub(before))
     ))?;
-    output.line(format!("  {}", marked(&hit.snippet)))?;
-    output.line(styled(DIM, format!("  {}", why(hit).join("; "))))?;
+    for line in wrapped(&hit.snippet, columns.saturating_sub(2)) {
+        output.line(format!("  {line}"))?;
+    }
+    let mut remarks = Vec::new();
+    if hit.is_elsewhere {
+        remarks.push("on the team's server".to_owned());
+    }
+    remarks.extend(hit.owner().map(|owner| format!("by {}", quote::line(owner))));
+    if hit.is_rewound() {
+        remarks.push("rewound".to_owned());
+    }
+    if hit.duplicates > 0 {
+        remarks.push(format!("and {} that say the same", count(hit.duplicates as u64, "other")));
+    }
+    if output.verbose {
+        remarks.push(format!("session {}", quote::line(id)));
+        remarks.extend(why(hit));
+    }
+    if !remarks.is_empty() {
+        output.line(styled(DIM, format!("  {}", remarks.join("; "))))?;
+    }
     output.line("")?;
     Ok(())
 }
 
-fn marked(snippet: &Snippet) -> String {
-    let mut shown = String::new();
+/// The lines of a passage, with what matched in color.
+fn wrapped(snippet: &Snippet, columns: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let (mut line, mut width) = (String::new(), 0);
+    for (text, is_match) in parts(snippet) {
+        for word in text.split_inclusive(' ') {
+            let length = word.trim_end().width();
+            if width > 0 && width + length > columns {
+                lines.push(std::mem::take(&mut line).trim_end().to_owned());
+                width = 0;
+            }
+            // A word that is longer than a line is cut: a hit shows where to look, and recall prints all of it.
+            let word = if length > columns { fit(word, columns) } else { word.to_owned() };
+            width += word.width();
+            line += &if is_match { styled(GOOD, &word) } else { word };
+        }
+    }
+    lines.push(line.trim_end().to_owned());
+    lines
+}
+
+/// The parts of a passage, and whether each matched.
+fn parts(snippet: &Snippet) -> Vec<(String, bool)> {
+    let mut parts = Vec::new();
     let mut at = 0;
     for mark in &snippet.marks {
-        shown += &quoted(&snippet.text[at..mark.start]);
-        shown += &styled(GOOD, quoted(&snippet.text[mark.clone()]));
+        parts.push((quoted(&snippet.text[at..mark.start]), false));
+        parts.push((quoted(&snippet.text[mark.clone()]), true));
         at = mark.end;
     }
-    shown + &quoted(&snippet.text[at..])
+    parts.push((quoted(&snippet.text[at..]), false));
+    parts
 }
 
 /// Removes control characters; spaces at the ends stay.
@@ -167,15 +225,17 @@ fn why(hit: &Hit) -> Vec<String> {
     why
 }
 
-fn as_json(hit: &Hit) -> Value {
-    let (handle, at_ms, session) = hit.identity();
+fn as_json(hit: &Hit, session: Option<&Session>) -> Value {
+    let (handle, at_ms, id) = hit.identity();
     let turn = match &hit.content {
         HitContent::Turn(turn) => Some(&**turn),
         HitContent::Summary(..) => None,
     };
     json!({
         "handle": handle,
-        "session": session,
+        "session": id,
+        "title": session.and_then(|session| session.title.as_ref()),
+        "folder": session.and_then(|session| session.folder.as_ref()),
         "owner": hit.owner(),
         "agent": turn.and_then(|turn| turn.agent.as_ref()),
         "turn": turn.map(|turn| turn.turn.index),

@@ -36,6 +36,7 @@ enum VisibilityArg {
 
 impl ShareArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
+        output.reports();
         let server = TeamServer::of(&load(output))?;
         let mut store = server.open()?;
         let Some(session) = archives::find(&mut store, &self.session)? else {

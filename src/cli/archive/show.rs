@@ -1,4 +1,4 @@
-//! `ctxbridge archive show`
+//! `ctxbridge show`
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -19,12 +19,12 @@ use ctxbridge_transcript::summary::MAX_CHARS;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  ctxbridge archive show 0b9e                 one line per turn
-  ctxbridge archive show 0b9e --turn 12       turn 12 in full
-  ctxbridge archive show 0b9e@2               before its second compaction
-  ctxbridge archive show 0b9e --before yesterday
-  ctxbridge archive show ctx:1a2b3c4d         a turn by its handle")]
-pub(super) struct ArchiveShowArgs {
+  ctxbridge show 0b9e                 one line per turn
+  ctxbridge show 0b9e --turn 12       turn 12 in full
+  ctxbridge show 0b9e@2               before its second compaction
+  ctxbridge show 0b9e --before yesterday
+  ctxbridge show ctx:1a2b3c4d         a turn by its handle")]
+pub(in crate::cli) struct ShowArgs {
     /// Session id or prefix (add @N for its state before compaction N), or a turn's handle
     what: String,
     /// Show the state at this time: a day (its start), a time such as 2026-05-04T14:30:00Z, or words such as `yesterday`
@@ -47,7 +47,7 @@ pub(super) struct ArchiveShowArgs {
     owner: Option<String>,
 }
 
-impl ArchiveShowArgs {
+impl ShowArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         if self.what.starts_with("ctx:") {
             if self.before.is_some() || self.turn.is_some() || self.all || self.branches {
@@ -150,7 +150,7 @@ impl ArchiveShowArgs {
     }
 }
 
-impl ArchiveShowArgs {
+impl ShowArgs {
     /// Parses the session and the state of it to show.
     fn which(&self) -> anyhow::Result<SessionRef> {
         let parse = |text: &str| {

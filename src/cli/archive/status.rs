@@ -4,7 +4,6 @@ use serde_json::json;
 
 use crate::cli::CommandOutcome;
 use crate::cli::archives;
-use crate::cli::output::entries;
 use crate::cli::output::{DIM, Output, count, size, styled};
 use ctxbridge_archive::tier::Tier;
 use ctxbridge_config::StoreKind;
@@ -53,7 +52,7 @@ impl ArchiveStatusArgs {
             output.line(format!("nothing of yours is in {} yet", store.location()))?;
             output.line(styled(
                 DIM,
-                "`ctxbridge archive sync` sends what is archived here, `ctxbridge archive sessions` lists what others have shown you",
+                "`ctxbridge archive sync` sends what is archived here, `ctxbridge sessions` lists what others have shown you",
             ))?;
             return Ok(CommandOutcome::Yes);
         }
@@ -85,7 +84,7 @@ impl ArchiveStatusArgs {
             output.line(format!("{files} of {bytes} in {}", ctxbridge_archive::quote::line(&cold.folder)))?;
         }
         if totals.pruned > 0 {
-            let hot = entries(totals.entries - totals.pruned);
+            let hot = count(totals.entries - totals.pruned, "entry");
             output.line(format!("{hot} hot, {} pruned, which are found by their handles", totals.pruned))?;
         }
         if totals.compactions > 0 {

@@ -55,6 +55,7 @@ pub(super) struct SyncArgs {
 
 impl SyncArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
+        output.reports();
         if self.dry_run {
             return sync_preview::run(self.full, self.show_redactions, output);
         }

@@ -28,6 +28,7 @@ pub(super) struct CompactArgs {
 
 impl CompactArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
+        output.reports();
         let before = Timestamp::now().saturating_sub(SignedDuration::from_hours(24 * i64::from(self.older_than)))?;
         let done = compact(&bundles()?, before, self.dry_run)?;
         if output.json {

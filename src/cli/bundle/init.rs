@@ -21,6 +21,7 @@ pub(super) struct BundleInitArgs {}
 impl BundleInitArgs {
     #[expect(clippy::unused_self, reason = "as all commands")]
     pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
+        output.reports();
         let bundles = Bundles::to_create(&project_around(&std::env::current_dir()?)?);
         let is_new = bundles.prepare()?;
         let is_ignored = is_ignored(bundles.project());

@@ -11,7 +11,7 @@ use ctxbridge_archive::search::query::QueryTerms;
 #[command(after_help = "Example:
   ctxbridge bundle search greylisting retry
 
-Sorted by relevance. \"Quotes\" and a trailing * work as in `ctxbridge archive search`. Exits 1 if nothing is found.")]
+Sorted by relevance. \"Quotes\" and a trailing * work as in `ctxbridge search`. Exits 1 if nothing is found.")]
 pub(super) struct BundleSearchArgs {
     /// Words in prompts, files or commands
     #[arg(required = true)]

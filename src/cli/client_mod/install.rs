@@ -35,6 +35,7 @@ pub(super) struct ModUninstallArgs {
 
 impl ModInstallArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
+        output.reports();
         let (data, target, settings) = (paths::data_dir()?, self.client.target()?, user_settings()?);
         let program = own_program(&std::env::current_exe()?, std::env::var_os("PATH").as_deref())?;
         output.progress("asking the client to install the plugin");
@@ -75,6 +76,7 @@ impl ModInstallArgs {
 
 impl ModUninstallArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
+        output.reports();
         let (data, target, settings) = (paths::data_dir()?, self.client.target()?, user_settings()?);
         output.progress("asking the client to remove the plugin");
         let was_installed = ModInstaller { data: &data, target: &target, settings: &settings }.uninstall();

@@ -34,7 +34,7 @@ impl ForgetArgs {
                 let is_one = found.windows(2).all(|two| two[0].turn.id == two[1].turn.id);
                 anyhow::ensure!(is_one, "several turns have the handle ctx:{digits}; give more digits");
                 if found.is_empty() {
-                    output.note(&format!("no turn has the handle ctx:{digits}; `ctxbridge archive search` finds them by words"));
+                    output.note(&format!("no turn has the handle ctx:{digits}; `ctxbridge search` finds them by words"));
                     return Ok(None);
                 }
                 request.turns.push(found.swap_remove(0));

@@ -31,6 +31,7 @@ pub(super) struct HooksInstallArgs {
 
 impl HooksInstallArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
+        output.reports();
         let places = places()?;
         let scope = SettingsScope::from(self.scope);
         let file = places.file(scope)?;

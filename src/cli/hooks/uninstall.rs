@@ -25,6 +25,7 @@ pub(super) struct UninstallArgs {
 
 impl UninstallArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
+        output.reports();
         let scope = SettingsScope::from(self.scope);
         let file = places()?.file(scope)?;
         let notice = |text: &str| output.note(text);

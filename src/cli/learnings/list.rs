@@ -34,7 +34,7 @@ pub(super) struct LearningsListArgs {
 #[command(after_help = "Example:
   ctxbridge learnings search flaky test --kind solution
 
-\"Quotes\" and a trailing * work as in `ctxbridge archive search`. Exits 1 if nothing is found.")]
+\"Quotes\" and a trailing * work as in `ctxbridge search`. Exits 1 if nothing is found.")]
 pub(super) struct LearningsSearchArgs {
     /// Words in the sentence
     #[arg(required = true)]
@@ -85,7 +85,7 @@ impl LearningsSearchArgs {
         };
         taken_back_last(&mut found);
         if found.is_empty() && !output.json {
-            output.note("nothing found; `ctxbridge archive search` looks through all that was said");
+            output.note("nothing found; `ctxbridge search` looks through all that was said");
         }
         tell_all(&found, output)
     }

@@ -26,7 +26,7 @@ impl StatsArgs {
         let mut store = archives::open_to_read(output)?;
         let Some(session) = archives::find(&mut *store, &self.session)? else {
             return Err(UsageError(format!(
-                "no session begins with {}; `ctxbridge archive sessions` lists them",
+                "no session begins with {}; `ctxbridge sessions` lists them",
                 quote::line(&self.session)
             ))
             .into());

@@ -39,6 +39,7 @@ impl ApplyArgs {
             let dry_run = with_patcher(catalog, output, |patcher| Ok(patcher.dry_run(&target, &self.patches)?))?;
             show(&target, &dry_run, output)?;
         } else {
+            output.reports();
             let applied = with_patcher(catalog, output, |patcher| Ok(patcher.apply(&target, &self.patches, !self.no_smoke)?))?;
             tell(&applied, output)?;
         }

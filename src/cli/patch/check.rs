@@ -8,16 +8,18 @@ use super::{CommandOutcome, Output};
 use crate::cli::output::{BAD, DIM, GOOD, styled};
 use ctxbridge_patch::catalog::Catalog;
 use ctxbridge_patch::check::{CheckState, CheckedRelease, check};
+use ctxbridge_patch::install::Target;
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:
+#[command(after_help = "Examples:
+  ctxbridge patch check
   npm pack @anthropic-ai/claude-code@2.1.112 && tar xzf *.tgz
   ctxbridge patch check package/cli.js
 
 Exits 1 if a signature no longer matches, 3 if a file could not be checked.")]
 pub(super) struct CheckArgs {
-    /// Files or package folders of Claude Code releases
-    #[arg(required = true, value_name = "PATH")]
+    /// Files or package folders of Claude Code releases [default: the `claude` that your shell runs]
+    #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
 }
 
@@ -25,7 +27,11 @@ impl CheckArgs {
     pub fn run(&self, catalog: &Catalog, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         let mut releases = Vec::new();
         let mut errors = Vec::new();
-        for path in &self.paths {
+        let paths = match &self.paths[..] {
+            [] => vec![Target::resolve(None)?.path],
+            paths => paths.to_vec(),
+        };
+        for path in &paths {
             output.progress(&format!("checking {}", path.display()));
             let checked = check(catalog, path);
             output.clear_progress();
@@ -48,7 +54,7 @@ impl CheckArgs {
         if output.json {
             output.value(&json!({ "releases": releases, "drifted": drifted, "errors": errors }))?;
         }
-        anyhow::ensure!(unreadable == 0, "{unreadable} of {} files could not be checked", self.paths.len());
+        anyhow::ensure!(unreadable == 0, "{unreadable} of {} files could not be checked", paths.len());
         Ok(if drifted == 0 { CommandOutcome::Yes } else { CommandOutcome::No })
     }
 }

@@ -22,6 +22,7 @@ pub(super) struct RevertArgs {
 
 impl RevertArgs {
     pub fn run(&self, catalog: Catalog, output: &mut Output) -> anyhow::Result<CommandOutcome> {
+        output.reports();
         let target = self.target.resolve()?;
         let reverted = with_patcher(catalog, output, |patcher| Ok(patcher.revert(&target, self.force)?))?;
         let done = reverted.state == RevertedState::Reverted;

@@ -16,7 +16,7 @@ use super::output::Output;
   ctxbridge prune simulate 0b9e              effect on compactions, tokens and cost
   ctxbridge prune simulate --all             the same, over all archived sessions
 
-Transcripts are in ~/.claude/projects; `ctxbridge archive sessions` lists archived sessions.")]
+Transcripts are in ~/.claude/projects; `ctxbridge sessions` lists archived sessions.")]
 pub(super) struct PruneArgs {
     #[command(subcommand)]
     command: PruneCommand,

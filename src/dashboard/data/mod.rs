@@ -39,7 +39,7 @@ use ctxbridge_prune::simulate::prices::PricesError;
 pub use context::{ContextMark, ContextSeries, downsample};
 pub use mod_compactions::{AskedCompaction, ModCompactions};
 pub use overview::{DayCompactions, Overview, TierUsage};
-pub use savings::Savings;
+pub use savings::{Savings, simulate};
 pub use search::{DashboardHits, SearchHit};
 pub use sessions::{ListedSession, SessionList};
 pub use total::TotalSavings;

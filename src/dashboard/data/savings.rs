@@ -85,7 +85,11 @@ impl DashboardService {
     }
 }
 
-pub(super) fn simulate(id: &str, transcript: &[u8], settings: &PruneSettings) -> Result<Savings, DataError> {
+/// Replays a transcript without and with pruning.
+///
+/// # Errors
+/// If the model never answered in it, or the table of prices cannot be read.
+pub fn simulate(id: &str, transcript: &[u8], settings: &PruneSettings) -> Result<Savings, DataError> {
     // Lines that cannot be read are left out, as `prune simulate` does.
     let (conversation, _) = ReplayConversation::read(transcript);
     if conversation.calls.is_empty() {

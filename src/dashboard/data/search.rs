@@ -40,7 +40,7 @@ pub struct SearchHit {
 }
 
 impl DashboardService {
-    /// Searches as `ctxbridge archive search` does.
+    /// Searches as `ctxbridge search` does.
     pub fn search(&self, words: &str) -> Result<DashboardHits, DataError> {
         let words = quote::head(words.trim(), MAX_QUERY_CHARS);
         if words.is_empty() {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
+use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
@@ -121,6 +122,22 @@ impl DashboardService {
         if thread::Builder::new().name("replays".into()).spawn(replay_all).is_err() {
             self.is_replaying_all.store(false, Ordering::Release);
         }
+    }
+
+    /// Replays the sessions that are pending, one after the other, until a deadline.
+    ///
+    /// # Errors
+    /// If the archive cannot be read.
+    pub fn replay_until(&self, deadline: Instant, progress: &dyn Fn(&TotalSavings)) -> Result<(), DataError> {
+        while Instant::now() < deadline && self.replay_next()? {
+            progress(&self.total_savings()?);
+        }
+        let mut kept = lock(&self.kept);
+        let kept = self.loaded(&mut kept)?;
+        if kept.unsaved > 0 {
+            kept.save(&self.kept_file());
+        }
+        Ok(())
     }
 
     /// Replays one session that is pending. Returns `false` if there is none.

@@ -182,7 +182,7 @@ fn removals(document: &SettingsDocument<'_>, gone: &[FoundHook]) -> Vec<Splice> 
 }
 
 /// Returns the ranges to cut from a container to remove some of its items, with a comma each.
-fn cuts(container: Range<usize>, items: impl Iterator<Item = Range<usize>>, gone: &[bool]) -> Vec<Range<usize>> {
+pub(super) fn cuts(container: Range<usize>, items: impl Iterator<Item = Range<usize>>, gone: &[bool]) -> Vec<Range<usize>> {
     let items: Vec<_> = items.collect();
     if !gone.contains(&true) {
         return Vec::new();
@@ -197,7 +197,7 @@ fn cuts(container: Range<usize>, items: impl Iterator<Item = Range<usize>>, gone
 }
 
 /// Applies splices to a text. They may touch, but not overlap.
-fn spliced(text: &str, mut splices: Vec<Splice>) -> String {
+pub(super) fn spliced(text: &str, mut splices: Vec<Splice>) -> String {
     splices.sort_by_key(|splice| (splice.at.start, splice.at.end));
     let mut result = String::with_capacity(text.len());
     let mut from = 0;

@@ -145,6 +145,25 @@ impl<'a> Editor<'a> {
         })
     }
 
+    /// Changes a settings file by `change`, whose original the hooks' install keeps. Returns `false` if there was nothing to do. A
+    /// missing file is created, readable by the user alone if `private`.
+    pub(super) fn edit(
+        &self,
+        named: &Path,
+        private: bool,
+        change: &dyn Fn(&[u8]) -> Result<Vec<u8>, DocumentError>,
+    ) -> Result<bool, HookSettingsError> {
+        self.retry_under_lock(named, |current, _| {
+            let new = change(current.bytes()).map_err(document_error(current))?;
+            if new == current.bytes() {
+                return Ok(Some(false));
+            }
+            current.check_writable()?;
+            make_folder(&current.path, private)?;
+            Ok(current.replace(&new, private)?.then_some(true))
+        })
+    }
+
     /// Runs `work` under the file's lock, and again while it returns `None`.
     fn retry_under_lock<T>(
         &self,

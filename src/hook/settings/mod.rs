@@ -6,6 +6,7 @@ From the inside out:
 - `document` finds them in the text, `layout` detects its style, [`edit`] changes it, and `edit_check` checks the result.
 - `file` and `registry` read and replace files so that all edits can be undone. [`editor`] installs and uninstalls.
 - [`scope`] has the paths of the files, [`clients`] the clients that read them, [`status`] the hooks in effect.
+- [`statusline`] adds the status line, and takes it out.
 - [`verify`] tests the hooks. [`plugin`] is the other way to install them.
 
 Edits are splices into the text. The editing functions of JSON parsers also reformat text nearby: they drop blank lines and break
@@ -27,6 +28,7 @@ mod registry;
 mod sample;
 pub mod scope;
 pub mod status;
+pub mod statusline;
 pub(crate) mod subprocess;
 pub mod verify;
 pub mod wiring;

@@ -1,14 +1,21 @@
 //! `ctxbridge config …`
 
+mod docs;
+mod write;
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
 use clap::Subcommand;
 use serde_json::{Value, json};
 
 use super::output::{BAD, BOLD, DIM, styled};
-use super::{CommandOutcome, Output};
-use ctxbridge_config::{Config, ConfigSources, Setting, SettingSource};
+use super::{CommandOutcome, Output, UsageError};
+use ctxbridge_common::paths;
+use ctxbridge_config::{Config, ConfigSources, KEYS, Key, Setting, SettingSource};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:\n  ctxbridge config show")]
+#[command(after_help = "Examples:\n  ctxbridge config list\n  ctxbridge config set archive.restore_budget 6000")]
 pub(super) struct ConfigArgs {
     #[command(subcommand)]
     command: ConfigCommand,
@@ -18,6 +25,27 @@ pub(super) struct ConfigArgs {
 enum ConfigCommand {
     /// Show each setting and the source of its value
     Show(ConfigShowArgs),
+    /// List all settings with their defaults and descriptions
+    List(docs::ConfigListArgs),
+    /// Print the value of a setting
+    Get(ConfigGetArgs),
+    /// Change a setting in your config.toml
+    Set(write::ConfigSetArgs),
+    /// Open your config.toml in an editor
+    Edit(write::ConfigEditArgs),
+    /// Print the path of your config.toml
+    #[command(after_help = "Example:\n  ctxbridge config path")]
+    Path,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Example:
+  ctxbridge config get archive.restore_budget
+
+Exits 1 if it is unset.")]
+struct ConfigGetArgs {
+    /// Name of the setting
+    key: String,
 }
 
 #[derive(Debug, clap::Args)]
@@ -32,7 +60,54 @@ impl ConfigArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         match &self.command {
             ConfigCommand::Show(args) => args.run(output),
+            ConfigCommand::List(args) => args.run(output),
+            ConfigCommand::Get(args) => args.run(output),
+            ConfigCommand::Set(args) => args.run(output),
+            ConfigCommand::Edit(args) => args.run(output),
+            ConfigCommand::Path => {
+                let file = user_file()?;
+                if output.json {
+                    output.value(&json!({ "path": file, "exists": file.exists() }))?;
+                } else {
+                    output.line(file.display().to_string())?;
+                }
+                Ok(CommandOutcome::Yes)
+            }
         }
+    }
+}
+
+/// The user's file, which need not exist.
+fn user_file() -> anyhow::Result<PathBuf> {
+    let folder = paths::config_dir().context("no home directory; set CTXBRIDGE_CONFIG_DIR to a folder for config.toml")?;
+    Ok(folder.join("config.toml"))
+}
+
+/// Finds a setting by its name.
+fn key_named(name: &str) -> anyhow::Result<&'static Key> {
+    Key::named(name).ok_or_else(|| {
+        let near = KEYS.iter().map(|key| (strsim::jaro_winkler(name, key.name), key.name)).max_by(|a, b| a.0.total_cmp(&b.0));
+        let next = match near.filter(|(similarity, _)| *similarity > MIN_SIMILARITY) {
+            Some((_, near)) => format!("did you mean {near}?"),
+            None => "`ctxbridge config list` lists them".to_owned(),
+        };
+        UsageError(format!("there is no setting {name}; {next}")).into()
+    })
+}
+
+/// Minimum similarity of a setting that is suggested, as clap has it for commands.
+const MIN_SIMILARITY: f64 = 0.7;
+
+impl ConfigGetArgs {
+    fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
+        let key = key_named(&self.key)?;
+        let value = (key.get)(&load(output));
+        if output.json {
+            output.value(&value)?;
+        } else if !value.is_null() {
+            output.line(text(&value))?;
+        }
+        Ok(if value.is_null() { CommandOutcome::No } else { CommandOutcome::Yes })
     }
 }
 

@@ -1,0 +1,157 @@
+//! Numbers, sizes, times and texts, formatted for people.
+
+use clap::builder::styling::Style;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+/// Formats `text` in a style.
+pub(in crate::cli) fn styled(style: Style, text: impl std::fmt::Display) -> String {
+    format!("{style}{text}{style:#}")
+}
+
+/// Formats a number of things, for people: `1 turn`, `2 turns`, `2 entries`.
+pub(in crate::cli) fn count(number: impl Into<u64>, name: &str) -> String {
+    let number = number.into();
+    match name.strip_suffix('y').filter(|stem| !stem.ends_with(['a', 'e', 'o', 'u'])) {
+        _ if number == 1 => format!("1 {name}"),
+        Some(stem) => format!("{number} {stem}ies"),
+        None => format!("{number} {name}s"),
+    }
+}
+
+/// Formats a size for people.
+pub(in crate::cli) fn size(bytes: i64) -> String {
+    match bytes.unsigned_abs() {
+        0..1_024 => format!("{bytes} bytes"),
+        1_024..1_048_576 => format!("{:.1} KB", bytes as f64 / 1_024.0),
+        _ => format!("{:.1} MB", bytes as f64 / 1_048_576.0),
+    }
+}
+
+/// Formats a duration for people.
+pub(in crate::cli) fn duration(ms: u64) -> String {
+    if ms < 1_000 { format!("{ms} ms") } else { format!("{:.1} s", ms as f64 / 1_000.0) }
+}
+
+/// Formats local time to the minute.
+pub(in crate::cli) fn time(ms: Option<i64>) -> String {
+    let time = ms.and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
+    time.map_or_else(String::new, |time| time.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string())
+}
+
+/// Formats a time for JSON.
+pub(in crate::cli) fn stamp(ms: i64) -> Option<String> {
+    jiff::Timestamp::from_millisecond(ms).ok().filter(|_| ms > 0).map(|time| time.to_string())
+}
+
+/// Formats a path for people, with `~` for the home directory.
+pub(in crate::cli) fn short(path: &std::path::Path) -> String {
+    let home = ctxbridge_common::paths::home_dir();
+    match home.as_ref().and_then(|home| path.strip_prefix(home).ok()) {
+        Some(rest) => format!("~{}{}", std::path::MAIN_SEPARATOR, rest.display()),
+        None => path.display().to_string(),
+    }
+}
+
+/// Formats a time as people say it: `5 minutes ago`. What is in the future has a clock that is wrong, and is `now`.
+pub(in crate::cli) fn ago(ms: i64, now_ms: i64) -> String {
+    const MINUTE: i64 = 60;
+    const HOUR: i64 = 60 * MINUTE;
+    const DAY: i64 = 24 * HOUR;
+    const MONTH: i64 = 30 * DAY;
+    const YEAR: i64 = 365 * DAY;
+    let seconds = (now_ms - ms) / 1_000;
+    let told = |unit: i64, name: &str| format!("{} ago", count((seconds / unit).unsigned_abs(), name));
+    match seconds {
+        ..MINUTE => "now".to_owned(),
+        MINUTE..HOUR => told(MINUTE, "minute"),
+        HOUR..DAY => told(HOUR, "hour"),
+        DAY..MONTH => told(DAY, "day"),
+        MONTH..YEAR => told(MONTH, "month"),
+        _ => told(YEAR, "year"),
+    }
+}
+
+/// Formats a time for a list: how long ago, or to the minute with `-v`.
+pub(in crate::cli) fn when(ms: Option<i64>, is_exact: bool) -> String {
+    let now_ms = jiff::Timestamp::now().as_millisecond();
+    match ms.filter(|ms| *ms > 0) {
+        Some(ms) if !is_exact => ago(ms, now_ms),
+        ms => time(ms),
+    }
+}
+
+/// Cuts a text to a number of columns, the last of them an ellipsis if text was cut. Wide characters take two.
+pub(in crate::cli) fn fit(text: &str, columns: usize) -> String {
+    if text.width() <= columns {
+        return text.to_owned();
+    }
+    let mut left = columns.saturating_sub(1);
+    let kept: String = text
+        .chars()
+        .take_while(|character| {
+            let width = character.width().unwrap_or(0);
+            let fits = width <= left;
+            left -= width.min(left);
+            fits
+        })
+        .collect();
+    if columns == 0 { String::new() } else { format!("{}…", kept.trim_end()) }
+}
+
+/// Pads a text with blanks to a number of columns, or cuts it to that.
+pub(in crate::cli) fn cell(text: &str, columns: usize) -> String {
+    let fitting = fit(text, columns);
+    let blanks = columns.saturating_sub(fitting.width());
+    fitting + &" ".repeat(blanks)
+}
+
+/// Cuts a path from its start, since its end says most: `…/work/app`.
+pub(in crate::cli) fn path_end(path: &str, columns: usize) -> String {
+    if path.width() <= columns {
+        return path.to_owned();
+    }
+    let tail = path.match_indices(['/', '\\']).map(|(at, _)| &path[at..]).find(|tail| tail.width() < columns);
+    match tail {
+        Some(tail) if tail.len() > 1 => format!("…{tail}"),
+        _ => fit(path.rsplit(['/', '\\']).next().unwrap_or(path), columns),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plurals_are_right() {
+        assert_eq!(count(1_u64, "entry"), "1 entry");
+        assert_eq!(count(0_u64, "entry"), "0 entries");
+        assert_eq!(count(2_u64, "day"), "2 days");
+        assert_eq!(count(2_u64, "turn"), "2 turns");
+    }
+
+    #[test]
+    fn times_are_said_as_people_do() {
+        let ago = |seconds: i64| super::ago(0, seconds * 1_000);
+        assert_eq!(ago(-5), "now");
+        assert_eq!(ago(59), "now");
+        assert_eq!(ago(60), "1 minute ago");
+        assert_eq!(ago(7_200), "2 hours ago");
+        assert_eq!(ago(86_400 * 3), "3 days ago");
+        assert_eq!(ago(86_400 * 64), "2 months ago");
+        assert_eq!(ago(86_400 * 800), "2 years ago");
+    }
+
+    #[test]
+    fn what_is_cut_fits() {
+        assert_eq!(fit("abc", 3), "abc");
+        assert_eq!(fit("abcd", 3), "ab…");
+        assert_eq!(fit("日本語", 5), "日本…");
+        assert_eq!(fit("日本語", 4), "日…");
+        assert_eq!(fit("abc", 0), "");
+        assert_eq!(cell("日本語", 4), "日… ");
+        assert_eq!(cell("a", 3), "a  ");
+        assert_eq!(path_end("~/src/work/app", 20), "~/src/work/app");
+        assert_eq!(path_end("~/src/work/app", 11), "…/work/app");
+        assert_eq!(path_end("~/a-long-name-of-a-folder", 8), "a-long-…");
+    }
+}

@@ -1,0 +1,215 @@
+//! `ctxbridge uninstall`
+
+use std::fs;
+use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+
+use super::output::{BAD, BOLD, DIM, GOOD, Output, OutputOptions, count, short, size, styled};
+use super::setup::ask;
+use super::{CommandOutcome, UsageError, archives, run_typed};
+use crate::bundle::PROJECT_DATA_FOLDER;
+use ctxbridge_archive::store::sqlite::LockPolicy;
+use ctxbridge_common::{files, paths};
+use ctxbridge_patch::catalog::Catalog;
+use ctxbridge_patch::install::{TargetError, discover};
+use ctxbridge_patch::patcher::{Patcher, RevertedState};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  ctxbridge uninstall                 out of Claude Code; all data stays
+  ctxbridge uninstall --dry-run       say what is there
+  ctxbridge uninstall --purge         data, cache and settings of ctxbridge as well
+
+Work logs in projects (.ctxbridge) are listed and never removed: they belong to the projects, and may be committed. The program itself \
+stays; remove it the way you installed it.")]
+pub(super) struct UninstallArgs {
+    /// Remove the archive, backups, cache and settings of ctxbridge as well
+    #[arg(long)]
+    purge: bool,
+    /// Do not ask
+    #[arg(short, long)]
+    yes: bool,
+    /// Say what is there, and change nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// A folder of ours.
+struct OwnFolder {
+    what: &'static str,
+    path: PathBuf,
+    bytes: u64,
+}
+
+/// A step of the uninstall with its result.
+struct Removed {
+    name: String,
+    result: Result<bool, String>,
+}
+
+impl UninstallArgs {
+    pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
+        output.reports();
+        output.progress("looking at what is there");
+        let folders = own_folders();
+        let logs = work_logs();
+        output.clear_progress();
+        if !self.yes && !self.dry_run {
+            if output.json || !io::stdin().is_terminal() {
+                let told = "uninstall asks, and nobody can answer here; --yes does it, --dry-run only says what is there";
+                return Err(UsageError(told.to_owned()).into());
+            }
+            let question = if self.purge {
+                "Take ctxbridge out of Claude Code, and remove all its data?"
+            } else {
+                "Take ctxbridge out of Claude Code? Data stays"
+            };
+            tell_folders(&folders, &logs, self.purge, output)?;
+            if !ask(question, true)? {
+                output.line("Nothing was changed.")?;
+                return Ok(CommandOutcome::No);
+            }
+        } else if !output.json {
+            tell_folders(&folders, &logs, self.purge, output)?;
+        }
+        let mut removed = Vec::new();
+        if !self.dry_run {
+            // The patch first, since its backup is in our data; then the settings, the newest change first.
+            removed.extend(revert_all(output));
+            for (name, command) in [
+                ("status line", &["statusline", "uninstall"][..]),
+                ("hooks", &["hooks", "uninstall"]),
+                ("hooks of the project", &["hooks", "uninstall", "--scope", "project"]),
+                ("your hooks of the project", &["hooks", "uninstall", "--scope", "local"]),
+                ("plugin", &["mod", "uninstall"]),
+            ] {
+                removed.push(take_out(name, command));
+            }
+        }
+        let is_clean = removed.iter().all(|one| one.result.is_ok());
+        // What is needed to put a client back is not removed while one still wants it.
+        let purges = self.purge && !self.dry_run && is_clean;
+        let mut gone = Vec::new();
+        for folder in folders.iter().filter(|_| purges) {
+            let result = files::gone(fs::remove_dir_all(&folder.path)).map(|()| true).map_err(|error| error.to_string());
+            gone.push(Removed { name: short(&folder.path), result });
+        }
+        if output.json {
+            let steps = removed.iter().chain(&gone).map(|one| {
+                json!({ "what": one.name, "removed": one.result.as_ref().is_ok_and(|was| *was), "error": one.result.as_ref().err() })
+            });
+            output.value(&json!({
+                "dry_run": self.dry_run, "steps": steps.collect::<Vec<_>>(),
+                "folders": folders.iter().map(|folder| json!({ "what": folder.what, "path": folder.path, "bytes": folder.bytes })).collect::<Vec<_>>(),
+                "work_logs": logs.iter().map(|(path, bytes)| json!({ "path": path, "bytes": bytes })).collect::<Vec<_>>(),
+            }))?;
+        } else {
+            for one in removed.iter().chain(&gone) {
+                let (mark, said) = match &one.result {
+                    Ok(true) => (styled(GOOD, "✓"), "removed".to_owned()),
+                    Ok(false) => (styled(DIM, "–"), styled(DIM, "was not there")),
+                    Err(error) => (styled(BAD, "✗"), error.clone()),
+                };
+                output.line(format!("{mark} {}: {said}", one.name))?;
+            }
+            if self.dry_run {
+                output.line("Nothing was changed.")?;
+            } else if !self.purge && !folders.is_empty() {
+                output.line(styled(DIM, "The data stays. `ctxbridge uninstall --purge` removes it."))?;
+            }
+        }
+        let failed = removed.iter().chain(&gone).filter(|one| one.result.is_err()).count();
+        if failed > 0 {
+            let kept = if self.purge && !is_clean { "; the data stays, since backups may be needed" } else { "" };
+            anyhow::bail!("{} failed{kept}", count(failed as u64, "step"));
+        }
+        Ok(CommandOutcome::Yes)
+    }
+}
+
+/// Puts every client back that is patched.
+fn revert_all(output: &Output) -> Vec<Removed> {
+    let clients = discover(std::env::current_dir().ok().as_deref());
+    let (Ok(data), Ok(catalog)) = (paths::data_dir(), Catalog::embedded()) else { return Vec::new() };
+    let notice = |text: &str| output.note(text);
+    let patcher = Patcher::new(&data, catalog, &notice);
+    let mut removed = Vec::new();
+    for client in clients {
+        let Ok(target) = client.client else { continue };
+        output.progress(&format!("looking at {}", short(&client.path)));
+        let result = match patcher.revert(&target, false) {
+            Ok(reverted) => Ok(reverted.state == RevertedState::Reverted),
+            Err(error) => Err(error.to_string()),
+        };
+        removed.push(Removed { name: format!("patch of {}", short(&client.path)), result });
+    }
+    output.clear_progress();
+    removed
+}
+
+/// Runs a command that takes something out.
+fn take_out(name: &str, command: &[&str]) -> Removed {
+    let mut quiet = Output::new(OutputOptions { json: false, quiet: true, verbose: false, may_page: false });
+    quiet.reports();
+    let result = match run_typed(command, &mut quiet) {
+        Ok(outcome) => Ok(outcome == CommandOutcome::Yes),
+        // Without a client there is no plugin in one.
+        Err(error) if matches!(error.downcast_ref(), Some(TargetError::NotOnPath)) => Ok(false),
+        Err(error) => Err(format!("{error:#}")),
+    };
+    Removed { name: name.to_owned(), result }
+}
+
+/// Our folders that exist.
+fn own_folders() -> Vec<OwnFolder> {
+    let all = [
+        ("archive, backups and logs", paths::data_path().ok()),
+        ("cache: releases for the demo and tests", paths::cache_path().ok()),
+        ("settings", paths::config_dir()),
+    ];
+    let existing = all.into_iter().filter_map(|(what, path)| Some((what, path.filter(|path| path.is_dir())?)));
+    existing.map(|(what, path)| OwnFolder { what, bytes: bytes_below(&path), path }).collect()
+}
+
+/// Work logs in the projects that the archive knows.
+fn work_logs() -> Vec<(PathBuf, u64)> {
+    let Ok(location) = archives::location(&archives::settings()) else { return Vec::new() };
+    let Ok(Some(mut store)) = location.open_without_repair(LockPolicy::Interactive) else { return Vec::new() };
+    let sessions = store.sessions("", None, usize::MAX).unwrap_or_default();
+    let mut folders: Vec<PathBuf> = sessions.into_iter().filter_map(|session| session.folder).map(PathBuf::from).collect();
+    folders.extend(std::env::current_dir().ok());
+    folders.sort();
+    folders.dedup();
+    let logs = folders.into_iter().map(|folder| folder.join(PROJECT_DATA_FOLDER)).filter(|log| log.is_dir());
+    logs.map(|log| (log.clone(), bytes_below(&log))).collect()
+}
+
+/// Bytes of all files below a folder. Links are not followed.
+fn bytes_below(folder: &Path) -> u64 {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| Some((entry.path(), entry.metadata().ok()?)))
+        .map(|(path, metadata)| if metadata.is_dir() { bytes_below(&path) } else { metadata.len() })
+        .sum()
+}
+
+fn tell_folders(folders: &[OwnFolder], logs: &[(PathBuf, u64)], purge: bool, output: &mut Output) -> anyhow::Result<()> {
+    let row = |bytes: u64, path: &Path, what: &str| {
+        format!("{:>10}  {}  {}", size(bytes.cast_signed()), short(path), styled(DIM, what))
+    };
+    if !folders.is_empty() {
+        output.line(styled(BOLD, if purge { "To be removed:" } else { "Stays:" }))?;
+    }
+    for folder in folders {
+        output.line(row(folder.bytes, &folder.path, folder.what))?;
+    }
+    if !logs.is_empty() {
+        output.line(styled(BOLD, "Stays in any case:"))?;
+    }
+    for (path, bytes) in logs {
+        output.line(row(*bytes, path, "work log of the project"))?;
+    }
+    Ok(())
+}
