@@ -59,7 +59,7 @@ fn the_plugin_wires_what_the_install_does() {
         let text = fs::read_to_string(&path).unwrap();
         assert!(
             text == wanted,
-            "plugin/hooks/{name} is not what is wired; renew it with `{RENEW}=1 cargo nextest run --test hooks_settings plugin`"
+            "plugin/hooks/{name} is not what is wired; renew it with `{RENEW}=1 cargo nextest run --test it hooks_settings::plugin`"
         );
     }
 }
