@@ -5,6 +5,7 @@ mod doctor;
 mod general;
 mod installations;
 mod patch;
+mod surface;
 mod targets;
 
 use std::path::Path;

@@ -55,9 +55,10 @@ impl AutopilotStatusArgs {
                 output.value(&json!({ "session": null }))?;
             } else {
                 let which = if self.session.is_some() { "this session" } else { "any session" };
-                output.line(format!(
-                    "nothing is known of {which}; hooks watch the window once `ctxbridge hooks install` has run"
-                ))?;
+                output.prose(
+                    2,
+                    format!("nothing is known of {which}; hooks watch the window once `ctxbridge hooks install` has run"),
+                )?;
             }
             return Ok(CommandOutcome::No);
         };
@@ -72,17 +73,17 @@ impl AutopilotStatusArgs {
 
 fn tell(state: &WindowState, config: &config::AutopilotSettings, output: &mut Output) -> anyhow::Result<()> {
     if state.history.is_empty() {
-        output.line("not measured yet; the next prompt is")?;
+        output.prose(2, "not measured yet; the next prompt is")?;
     } else {
-        output.line(report_of(state, config))?;
+        output.prose(2, report_of(state, config))?;
         let width = terminal_size::terminal_size().map_or(80, |(width, _)| usize::from(width.0));
-        output.line("")?;
+        output.prose(2, "")?;
         output.text(chart(&state.history, config, width))?;
-        output.line("")?;
+        output.prose(2, "")?;
     }
     let (cycles, s) = (state.prune_count, if state.prune_count == 1 { "" } else { "s" });
     let session: String = state.session_id.chars().flat_map(char::escape_debug).collect();
-    Ok(output.line(styled(DIM, format!("session {session}, {cycles} optimize cycle{s}")))?)
+    Ok(output.prose(2, styled(DIM, format!("session {session}, {cycles} optimize cycle{s}")))?)
 }
 
 fn as_json(state: &WindowState, config: &config::AutopilotSettings) -> Value {

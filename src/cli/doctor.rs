@@ -74,7 +74,7 @@ fn look(output: &mut Output) -> anyhow::Result<CommandOutcome> {
                 HealthStatus::Failed => styled(BAD, "✗"),
             };
             let next = next.as_ref().map(|next| styled(DIM, format!(" – {}", escape_controls(next)))).unwrap_or_default();
-            output.line(format!("{mark} {:<14} {detail}{next}", id.replace('_', " ")))?;
+            output.prose(17, format!("{mark} {:<14} {detail}{next}", id.replace('_', " ")))?;
         }
     }
     Ok(if ok { CommandOutcome::Yes } else { CommandOutcome::No })
@@ -89,21 +89,21 @@ fn sessions(log: &EventLog, limit: usize, output: &mut Output) -> anyhow::Result
         return Ok(if found.is_empty() { CommandOutcome::No } else { CommandOutcome::Yes });
     }
     if found.is_empty() {
-        output.line("the event log is empty")?;
-        output
-            .line(styled(DIM, "CTXBRIDGE_HOOKS_EVENT_LOG=1, or `event_log = true` under [hooks] in config.toml, turns it on"))?;
+        output.prose(17, "the event log is empty")?;
+        output.prose(
+            2,
+            styled(DIM, "CTXBRIDGE_HOOKS_EVENT_LOG=1, or `event_log = true` under [hooks] in config.toml, turns it on"),
+        )?;
         return Ok(CommandOutcome::No);
     }
     for session in &found {
         let events: Vec<String> = session.events.iter().map(|(event, count)| format!("{event} {count}")).collect();
         let bytes = size(i64::try_from(session.size_bytes).unwrap_or(i64::MAX));
         let time = local(&stamp(session.changed_ms).unwrap_or_default());
-        output.line(format!(
-            "{}  {}  {bytes:>10}  {}",
-            escape_controls(&session.session),
-            styled(DIM, time),
-            events.join(", ")
-        ))?;
+        output.prose(
+            17,
+            format!("{}  {}  {bytes:>10}  {}", escape_controls(&session.session), styled(DIM, time), events.join(", ")),
+        )?;
     }
     Ok(CommandOutcome::Yes)
 }
@@ -142,7 +142,7 @@ fn one(log: &EventLog, prefix: &str, only: Option<Event>, limit: usize, output: 
         }
         for entry in &found.entries {
             let bytes = size(i64::try_from(entry.size_bytes).unwrap_or(i64::MAX));
-            output.line(format!("{}  {:<16}  {bytes:>10}  {}", styled(DIM, local(&entry.ts)), entry.event, about(entry)))?;
+            output.prose(17, format!("{}  {:<16}  {bytes:>10}  {}", styled(DIM, local(&entry.ts)), entry.event, about(entry)))?;
         }
     }
     match found.skipped {

@@ -72,7 +72,7 @@ pub(in crate::cli) fn ago(ms: i64, now_ms: i64) -> String {
 }
 
 /// Formats a time for a list: how long ago, or to the minute with `-v`.
-pub(in crate::cli) fn when(ms: Option<i64>, is_exact: bool) -> String {
+pub(in crate::cli) fn relative_time(ms: Option<i64>, is_exact: bool) -> String {
     let now_ms = jiff::Timestamp::now().as_millisecond();
     match ms.filter(|ms| *ms > 0) {
         Some(ms) if !is_exact => ago(ms, now_ms),
@@ -96,6 +96,57 @@ pub(in crate::cli) fn fit(text: &str, columns: usize) -> String {
         })
         .collect();
     if columns == 0 { String::new() } else { format!("{}…", kept.trim_end()) }
+}
+
+/// Cuts a text with styles in it to a number of columns. Styles take none, and end where they would have.
+pub(in crate::cli) fn cut(text: &str, columns: usize) -> String {
+    if anstream::adapter::strip_str(text).to_string().width() <= columns {
+        return text.to_owned();
+    }
+    let mut left = columns.saturating_sub(1);
+    let (mut kept, mut is_full, mut rest) = (String::new(), false, text);
+    while let Some(character) = rest.chars().next() {
+        let style = rest.strip_prefix("\u{1b}[").and_then(|rest| rest.find('m')).map(|end| end + 3);
+        let length = style.unwrap_or(character.len_utf8());
+        let width = if style.is_some() { 0 } else { character.width().unwrap_or(0) };
+        if style.is_some() {
+            kept += &rest[..length];
+        } else if !is_full && width <= left {
+            kept.push(character);
+            left -= width;
+        } else if !is_full {
+            kept.push('…');
+            is_full = true;
+        }
+        rest = &rest[length..];
+    }
+    kept
+}
+
+/// Wraps a text with styles in it between words. Further lines are indented by `hanging` columns, or as the text.
+pub(in crate::cli) fn wrap(text: &str, columns: usize, hanging: usize) -> String {
+    let width = |word: &str| anstream::adapter::strip_str(word).to_string().width();
+    let indent = text.len() - text.trim_start_matches(' ').len();
+    let further = " ".repeat(if hanging > 0 { hanging } else { indent });
+    let mut wrapped = " ".repeat(indent);
+    let mut at = indent;
+    let mut is_first = true;
+    for word in text[indent..].split(' ') {
+        let length = width(word);
+        if !is_first && at + 1 + length > columns && at > further.len() {
+            wrapped.truncate(wrapped.trim_end_matches(' ').len());
+            wrapped += "\n";
+            wrapped += &further;
+            at = further.len();
+        } else if !is_first {
+            wrapped.push(' ');
+            at += 1;
+        }
+        wrapped += word;
+        at += length;
+        is_first = false;
+    }
+    wrapped
 }
 
 /// Pads a text with blanks to a number of columns, or cuts it to that.
@@ -139,6 +190,18 @@ mod tests {
         assert_eq!(ago(86_400 * 3), "3 days ago");
         assert_eq!(ago(86_400 * 64), "2 months ago");
         assert_eq!(ago(86_400 * 800), "2 years ago");
+    }
+
+    #[test]
+    fn styles_take_no_columns() {
+        assert_eq!(cut("\u{1b}[1mabc\u{1b}[0m def", 5), "\u{1b}[1mabc\u{1b}[0m …");
+        assert_eq!(cut("\u{1b}[1mabcdef\u{1b}[0m", 4), "\u{1b}[1mabc…\u{1b}[0m");
+        assert_eq!(cut("\u{1b}[1mabc\u{1b}[0m", 3), "\u{1b}[1mabc\u{1b}[0m");
+        assert_eq!(wrap("one two three", 7, 0), "one two\nthree");
+        assert_eq!(wrap("  one two three", 9, 0), "  one two\n  three");
+        assert_eq!(wrap("x  one two", 6, 3), "x  one\n   two");
+        assert_eq!(wrap("\u{1b}[1mone\u{1b}[0m two", 7, 0), "\u{1b}[1mone\u{1b}[0m two");
+        assert_eq!(wrap("a-word-that-is-long and", 8, 2), "a-word-that-is-long\n  and");
     }
 
     #[test]

@@ -194,7 +194,7 @@ pub fn main() -> ExitCode {
     let Global { json, quiet, verbose, no_pager, .. } = cli.global;
     let mut output = Output::new(OutputOptions { json, quiet, verbose, may_page: !no_pager });
     let Some(command) = &cli.command else {
-        eprint!("{}", command_list::grouped(Cli::command()).render_help().ansi());
+        anstream::eprint!("{}", command_list::grouped(Cli::command()).render_help().ansi());
         return ExitCode::from(2);
     };
     let done = guarded(|| {
@@ -349,5 +349,57 @@ mod tests {
             seen += 1;
         }
         assert!(seen >= 10, "only {seen} commands were looked at");
+    }
+
+    /// All commands, with what is above them.
+    fn all(command: &clap::Command, found: &mut Vec<clap::Command>) {
+        found.push(command.clone());
+        for inner in command.get_subcommands().filter(|inner| inner.get_name() != "help") {
+            all(inner, found);
+        }
+    }
+
+    #[test]
+    fn every_help_fits_and_no_paragraph_is_broken_by_hand() {
+        let mut root = command_list::grouped(Cli::command());
+        root.build();
+        let mut commands = Vec::new();
+        all(&root, &mut commands);
+        for command in commands {
+            let name = command.get_bin_name().unwrap_or_default().to_owned();
+            for columns in [80, 120] {
+                for help in
+                    [command.clone().term_width(columns).render_help(), command.clone().term_width(columns).render_long_help()]
+                {
+                    for line in help.to_string().lines() {
+                        assert!(unicode_width::UnicodeWidthStr::width(line) <= columns, "{name} at {columns}: {line}");
+                    }
+                }
+            }
+            // A line that is broken by hand is broken once more by a narrow terminal. Examples and lists are indented.
+            let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            for paragraph in after.split("\n\n") {
+                let lines: Vec<&str> = paragraph.lines().collect();
+                let is_broken = |pair: &[&str]| !pair[0].starts_with(' ') && !pair[0].ends_with(':') && !pair[1].starts_with(' ');
+                assert!(!lines.windows(2).any(is_broken), "{name}: {paragraph}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_typo_of_any_level_gets_a_suggestion() {
+        for (typed, meant) in [
+            (&["sesions"][..], "sessions"),
+            (&["serch", "x"], "search"),
+            (&["archive", "improt"], "import"),
+            (&["patch", "aply"], "apply"),
+            (&["search", "x", "--projct", "y"], "--project"),
+            (&["config", "sett", "a", "b"], "set"),
+            (&["export", "x", "--format", "htm"], "html"),
+        ] {
+            let arguments = std::iter::once("ctxbridge").chain(typed.iter().copied());
+            let error = command_list::grouped(Cli::command()).try_get_matches_from(arguments).unwrap_err().to_string();
+            assert!(error.contains("tip:") && error.contains(meant), "{typed:?}: {error}");
+        }
     }
 }

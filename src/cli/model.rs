@@ -69,11 +69,12 @@ impl ModelInstallArgs {
         }
         let place = folder.display();
         match source {
-            None => output.line(format!("nothing to do: {MODEL} is in {place} already"))?,
-            Some(source) => output.line(format!("{} {MODEL} in {place}, {}", styled(GOOD, "installed:"), by(source)))?,
+            None => output.prose(2, format!("nothing to do: {MODEL} is in {place} already"))?,
+            Some(source) => output.prose(2, format!("{} {MODEL} in {place}, {}", styled(GOOD, "installed:"), by(source)))?,
         }
         if is_started {
-            output.line("Vectors of what is archived are made in the background. `ctxbridge doctor` says how far they are.")?;
+            output
+                .prose(2, "Vectors of what is archived are made in the background. `ctxbridge doctor` says how far they are.")?;
         }
         Ok(CommandOutcome::Yes)
     }
@@ -101,10 +102,10 @@ fn status(output: &mut Output) -> anyhow::Result<CommandOutcome> {
         InstallState::Damaged => (BAD, "damaged:", "; `ctxbridge model install` replaces it"),
         InstallState::Absent => (BAD, "not installed:", "; `ctxbridge model install` puts it there"),
     };
-    output.line(format!("{} {} in {}{hint}", styled(style, word), status.model, status.folder.display()))?;
+    output.prose(2, format!("{} {} in {}{hint}", styled(style, word), status.model, status.folder.display()))?;
     if status.state != InstallState::Absent {
         for file in &status.files {
-            output.line(describe(file))?;
+            output.prose(2, describe(file))?;
         }
     }
     Ok(answer)

@@ -74,9 +74,7 @@ impl Output {
 
     /// Columns that a line may take. `-v` cuts nothing.
     pub fn columns(&self) -> usize {
-        let typed = || std::env::var("COLUMNS").ok()?.parse().ok();
-        let shown = || terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0));
-        let columns = shown().or_else(typed).unwrap_or(DEFAULT_COLUMNS);
+        let columns = known_columns().unwrap_or(DEFAULT_COLUMNS);
         if self.verbose { usize::MAX } else { columns.max(MIN_COLUMNS) }
     }
 
@@ -105,6 +103,21 @@ impl Output {
         }
         let mut stdout = anstream::stdout().lock();
         writeln!(stdout, "{}", text.as_ref())
+    }
+
+    /// Prints one row of a list, cut to the columns.
+    pub fn row(&mut self, text: impl AsRef<str>) -> io::Result<()> {
+        let columns = self.columns();
+        self.line(cut(text.as_ref(), columns))
+    }
+
+    /// Prints a sentence, wrapped between words where the width of the terminal is known. What goes on is indented as `hanging`
+    /// says, or as the sentence itself.
+    pub fn prose(&mut self, hanging: usize, text: impl AsRef<str>) -> io::Result<()> {
+        match known_columns() {
+            Some(columns) => self.line(wrap(text.as_ref(), columns.max(MIN_COLUMNS), hanging)),
+            None => self.line(text),
+        }
     }
 
     /// Prints a result unchanged.
@@ -186,6 +199,12 @@ impl Output {
             self.value(&error_json(&told)).ok();
         }
     }
+}
+
+/// Columns of the terminal, or what `COLUMNS` says; none for a pipe.
+fn known_columns() -> Option<usize> {
+    let typed = || std::env::var("COLUMNS").ok()?.parse().ok();
+    terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0)).or_else(typed)
 }
 
 /// Formats an error for `--json`: the cause, and the next step behind the first semicolon, if there is one.

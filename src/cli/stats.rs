@@ -54,15 +54,18 @@ impl StatsArgs {
         }
         tell(&savings, output)?;
         let learnings: u64 = overview.learnings.iter().map(|(_, number)| number).sum();
-        output.line(format!(
-            "{} {}, {}, {}; {} of transcripts in {}",
-            styled(BOLD, "Archive"),
-            count(overview.sessions, "session"),
-            count(overview.turns, "turn"),
-            count(learnings, "learning"),
-            size(overview.bytes_raw.cast_signed()),
-            size(overview.bytes_stored.cast_signed())
-        ))?;
+        output.prose(
+            2,
+            format!(
+                "{} {}, {}, {}; {} of transcripts in {}",
+                styled(BOLD, "Archive"),
+                count(overview.sessions, "session"),
+                count(overview.turns, "turn"),
+                count(learnings, "learning"),
+                size(overview.bytes_raw.cast_signed()),
+                size(overview.bytes_stored.cast_signed())
+            ),
+        )?;
         output.hint("`ctxbridge dashboard --open` shows it over time, `ctxbridge prune simulate ID` one session");
         Ok(CommandOutcome::Yes)
     }
@@ -71,26 +74,28 @@ impl StatsArgs {
 fn tell(savings: &TotalSavings, output: &mut Output) -> anyhow::Result<()> {
     let (without, pruned) = (&savings.without, &savings.pruned);
     if savings.sessions == 0 {
-        output.line(format!("{} no session has an answer of the model yet", styled(BOLD, "Savings")))?;
+        output.prose(2, format!("{} no session has an answer of the model yet", styled(BOLD, "Savings")))?;
         return Ok(());
     }
     let avoided = without.compactions.saturating_sub(pruned.compactions);
     let saved_tokens = without.input_tokens as f64 - pruned.input_tokens as f64;
-    output.line(format!(
-        "{} in {}, replayed with your settings:",
-        styled(BOLD, "Savings"),
-        count(savings.sessions, "session")
-    ))?;
-    output.line(format!("  {avoided} of {} avoided", count(without.compactions, "compaction")))?;
-    output.line(format!(
-        "  {:.1} million tokens saved of {:.1} million ({:.0} %)",
-        saved_tokens / 1e6,
-        without.input_tokens as f64 / 1e6,
-        saved_tokens / without.input_tokens.max(1) as f64 * 100.0
-    ))?;
-    output.line(format!("  ${:.2} instead of ${:.2}; {}", pruned.cost_usd, without.cost_usd, savings.tally))?;
+    output.prose(
+        2,
+        format!("{} in {}, replayed with your settings:", styled(BOLD, "Savings"), count(savings.sessions, "session")),
+    )?;
+    output.prose(2, format!("  {avoided} of {} avoided", count(without.compactions, "compaction")))?;
+    output.prose(
+        2,
+        format!(
+            "  {:.1} million tokens saved of {:.1} million ({:.0} %)",
+            saved_tokens / 1e6,
+            without.input_tokens as f64 / 1e6,
+            saved_tokens / without.input_tokens.max(1) as f64 * 100.0
+        ),
+    )?;
+    output.prose(2, format!("  ${:.2} instead of ${:.2}; {}", pruned.cost_usd, without.cost_usd, savings.tally))?;
     if savings.pending > 0 {
-        output.line(styled(DIM, format!("  {} still to be replayed: run it again", count(savings.pending, "session"))))?;
+        output.prose(2, styled(DIM, format!("  {} still to be replayed: run it again", count(savings.pending, "session"))))?;
     }
     Ok(())
 }

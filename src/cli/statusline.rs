@@ -84,14 +84,17 @@ fn install(output: &mut Output) -> anyhow::Result<CommandOutcome> {
         output.value(&json!({ "state": word, "file": settings }))?;
     } else {
         let file = short(&settings);
-        output.line(match &state {
-            StatuslineState::Ours if is_new => format!("{} the status line in {file}", styled(GOOD, "installed:")),
-            StatuslineState::Ours => format!("nothing to do: the status line is in {file} already"),
-            StatuslineState::Other(command) => {
-                format!("left as it is: {file} has the status line `{}`", printable(command))
-            }
-            StatuslineState::Absent => format!("left as it is: `statusLine` in {file} is null; remove it, then try again"),
-        })?;
+        output.prose(
+            2,
+            match &state {
+                StatuslineState::Ours if is_new => format!("{} the status line in {file}", styled(GOOD, "installed:")),
+                StatuslineState::Ours => format!("nothing to do: the status line is in {file} already"),
+                StatuslineState::Other(command) => {
+                    format!("left as it is: {file} has the status line `{}`", printable(command))
+                }
+                StatuslineState::Absent => format!("left as it is: `statusLine` in {file} is null; remove it, then try again"),
+            },
+        )?;
     }
     Ok(if state == StatuslineState::Ours { CommandOutcome::Yes } else { CommandOutcome::No })
 }
@@ -104,9 +107,9 @@ fn uninstall(output: &mut Output) -> anyhow::Result<CommandOutcome> {
     if output.json {
         output.value(&json!({ "removed": was_there, "file": settings }))?;
     } else if was_there {
-        output.line(format!("{} the status line is out of {}", styled(GOOD, "uninstalled:"), short(&settings)))?;
+        output.prose(2, format!("{} the status line is out of {}", styled(GOOD, "uninstalled:"), short(&settings)))?;
     } else {
-        output.line(format!("not installed: {} has no status line of ctxbridge", short(&settings)))?;
+        output.prose(2, format!("not installed: {} has no status line of ctxbridge", short(&settings)))?;
     }
     Ok(if was_there { CommandOutcome::Yes } else { CommandOutcome::No })
 }

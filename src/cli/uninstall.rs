@@ -68,7 +68,7 @@ impl UninstallArgs {
             };
             tell_folders(&folders, &logs, self.purge, output)?;
             if !ask(question, true)? {
-                output.line("Nothing was changed.")?;
+                output.prose(2, "Nothing was changed.")?;
                 return Ok(CommandOutcome::No);
             }
         } else if !output.json {
@@ -112,12 +112,12 @@ impl UninstallArgs {
                     Ok(false) => (styled(DIM, "–"), styled(DIM, "was not there")),
                     Err(error) => (styled(BAD, "✗"), error.clone()),
                 };
-                output.line(format!("{mark} {}: {said}", one.name))?;
+                output.prose(2, format!("{mark} {}: {said}", one.name))?;
             }
             if self.dry_run {
-                output.line("Nothing was changed.")?;
+                output.prose(2, "Nothing was changed.")?;
             } else if !self.purge && !folders.is_empty() {
-                output.line(styled(DIM, "The data stays. `ctxbridge uninstall --purge` removes it."))?;
+                output.prose(2, styled(DIM, "The data stays. `ctxbridge uninstall --purge` removes it."))?;
             }
         }
         let failed = removed.iter().chain(&gone).filter(|one| one.result.is_err()).count();
@@ -200,16 +200,16 @@ fn tell_folders(folders: &[OwnFolder], logs: &[(PathBuf, u64)], purge: bool, out
         format!("{:>10}  {}  {}", size(bytes.cast_signed()), short(path), styled(DIM, what))
     };
     if !folders.is_empty() {
-        output.line(styled(BOLD, if purge { "To be removed:" } else { "Stays:" }))?;
+        output.prose(2, styled(BOLD, if purge { "To be removed:" } else { "Stays:" }))?;
     }
     for folder in folders {
-        output.line(row(folder.bytes, &folder.path, folder.what))?;
+        output.prose(2, row(folder.bytes, &folder.path, folder.what))?;
     }
     if !logs.is_empty() {
-        output.line(styled(BOLD, "Stays in any case:"))?;
+        output.prose(2, styled(BOLD, "Stays in any case:"))?;
     }
     for (path, bytes) in logs {
-        output.line(row(*bytes, path, "work log of the project"))?;
+        output.prose(2, row(*bytes, path, "work log of the project"))?;
     }
     Ok(())
 }

@@ -38,7 +38,7 @@ fn before_a_compaction() {
     assert!(!value.to_string().contains("S2") && value.to_string().contains("S1"));
     let none = export(&sandbox, &format!("{id}@3")).with_code(1);
     assert!(none.stderr.contains("has no compaction 3; it has 2 compactions"), "{}", none.stderr);
-    assert!(export(&sandbox, &format!("{id}@0")).with_code(1).stdout.is_empty());
+    assert!(export(&sandbox, &format!("{id}@0")).with_code(1).json()["error"].is_string());
 }
 
 #[test]

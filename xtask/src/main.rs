@@ -1,6 +1,7 @@
 //! Everything a maintainer of ctxbridge runs: `cargo xtask --help`.
 
 mod bench;
+mod book;
 mod crates;
 mod dashboard;
 mod distill;

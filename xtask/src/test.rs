@@ -42,6 +42,7 @@ fn all(args: &TestArgs, steps: &mut Steps, closing: &mut Vec<String>) -> Result<
         steps.run("formatting", cargo().args(["fmt", "--all", "--check"]), "Run `cargo fmt --all`.")?;
         let mut spelling = typos(steps)?;
         steps.run("spelling", &mut spelling, "typos.toml lists the words that are right here.")?;
+        crate::book::check(steps)?;
         let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
         steps.run("lints", cargo().args(clippy), "Each warning says what to do.")?;
         let mut documentation = cargo();

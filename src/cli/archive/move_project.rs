@@ -65,15 +65,15 @@ impl MoveArgs {
         let sessions = count(moves.len() as u64, "session");
         let (old, new) = (quote::line(&self.old), quote::line(&new_name));
         if self.dry_run {
-            output.line(format!("would move {sessions} from {old} to {new}"))?;
+            output.prose(2, format!("would move {sessions} from {old} to {new}"))?;
         } else {
-            output.line(format!("{} {sessions} from {old} to {new}", styled(GOOD, "moved:")))?;
+            output.prose(2, format!("{} {sessions} from {old} to {new}", styled(GOOD, "moved:")))?;
         }
         let mut folders: Vec<(String, &String)> = moves.iter().map(|one| (before(one), &one.folder)).collect();
         folders.sort_unstable();
         folders.dedup();
         for (before, after) in folders {
-            output.line(styled(DIM, format!("  {} is {} now", quote::line(&before), quote::line(after))))?;
+            output.prose(2, styled(DIM, format!("  {} is {} now", quote::line(&before), quote::line(after))))?;
         }
         Ok(CommandOutcome::Yes)
     }

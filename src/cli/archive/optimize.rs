@@ -142,10 +142,13 @@ impl OptimizeArgs {
         }
         if let Some(learned) = done.learned.as_ref().filter(|learned| learned.bytes > 0) {
             let fixes = count(learned.fixes as u64, "call");
-            output.line(format!(
-                "{} new; {fixes} found that failed and passed after a change",
-                count(learned.learnings as u64, "learning")
-            ))?;
+            output.prose(
+                2,
+                format!(
+                    "{} new; {fixes} found that failed and passed after a change",
+                    count(learned.learnings as u64, "learning")
+                ),
+            )?;
         }
         if let Some(moves) = &done.tiers {
             tiers::tell(moves, done.shrunk.as_ref(), self.dry_run, output)?;
@@ -153,23 +156,23 @@ impl OptimizeArgs {
         damage::tell(done, self.dry_run, self.verify, output)?;
         match damaged {
             None if done.cycle.outcome.is_none() => {
-                output.line("there is no archive yet; `ctxbridge archive import` begins one")?;
+                output.prose(2, "there is no archive yet; `ctxbridge archive import` begins one")?;
             }
             // Each was said.
             None if !done.cycle.findings.is_empty() || damage::is_lost(done) => {
-                output.line(styled(BAD, "done; what is damaged was said above, all else is whole"))?
+                output.prose(2, styled(BAD, "done; what is damaged was said above, all else is whole"))?
             }
-            None if damage::is_damaged(done) => output.line(styled(GOOD, "done: all damage was undone"))?,
-            None if self.dry_run => output.line("a dry run: nothing was changed; no damage found")?,
-            None => output.line(styled(GOOD, "done: no damage found"))?,
+            None if damage::is_damaged(done) => output.prose(2, styled(GOOD, "done: all damage was undone"))?,
+            None if self.dry_run => output.prose(2, "a dry run: nothing was changed; no damage found")?,
+            None => output.prose(2, styled(GOOD, "done: no damage found"))?,
             Some(path) if self.dry_run => {
                 let damaged = styled(BAD, "damaged:");
-                output.line(format!(
-                    "{damaged} {}; without --dry-run, it is mended, or moved aside and a new one begun",
-                    path.display()
-                ))?;
+                output.prose(
+                    2,
+                    format!("{damaged} {}; without --dry-run, it is mended, or moved aside and a new one begun", path.display()),
+                )?;
             }
-            Some(aside) => output.line(recovery::quarantine_message(aside))?,
+            Some(aside) => output.prose(2, recovery::quarantine_message(aside))?,
         }
         Ok(())
     }
@@ -229,7 +232,7 @@ fn tell_index(indexed: &IndexingReport, is_dry: bool, output: &mut Output) -> an
     if let Some(trouble) = &indexed.model_error {
         line += &format!("; none got vectors: {trouble}");
     }
-    Ok(output.line(line)?)
+    Ok(output.prose(2, line)?)
 }
 
 fn tell_cycle(cycle: &MaintenanceReport, settings: &RetentionSettings, is_dry: bool, output: &mut Output) -> anyhow::Result<()> {
@@ -237,9 +240,9 @@ fn tell_cycle(cycle: &MaintenanceReport, settings: &RetentionSettings, is_dry: b
     if cycle.plan.elapsed_ms > 0 {
         let (hours, loss) = (cycle.plan.elapsed_hours(), cycle.plan.loss);
         let decayed = count(cycle.decayed, "entry");
-        output.line(format!("{hours:.1} hours since the last cycle: {decayed} {lost} confidence, {loss:.3} at most"))?;
+        output.prose(2, format!("{hours:.1} hours since the last cycle: {decayed} {lost} confidence, {loss:.3} at most"))?;
     } else {
-        output.line("no time has passed since the last cycle, or this is the first: no confidence is lost")?;
+        output.prose(2, "no time has passed since the last cycle, or this is the first: no confidence is lost")?;
     }
     let days = cycle.plan.retention.days;
     let why = match cycle.plan.retention.reason {
@@ -250,10 +253,10 @@ fn tell_cycle(cycle: &MaintenanceReport, settings: &RetentionSettings, is_dry: b
         }
         Reason::Use => format!("{} are set, but much of what is hot was restored", settings.retention_days),
     };
-    output.line(format!("kept hot for {}: {why}", count(days, "day")))?;
+    output.prose(2, format!("kept hot for {}: {why}", count(days, "day")))?;
     let (low, old) = (cycle.pruned_by_confidence, cycle.pruned_by_age);
     let were = if low + old == 1 && !is_dry { "was" } else { were };
-    output.line(format!("{} {were} pruned: {low} by confidence, {old} by age", count(low + old, "entry")))?;
-    output.line(format!("{} {are} hot, {} pruned", count(cycle.hot, "entry"), cycle.pruned))?;
+    output.prose(2, format!("{} {were} pruned: {low} by confidence, {old} by age", count(low + old, "entry")))?;
+    output.prose(2, format!("{} {are} hot, {} pruned", count(cycle.hot, "entry"), cycle.pruned))?;
     Ok(())
 }

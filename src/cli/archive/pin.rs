@@ -81,7 +81,7 @@ fn tell(store: &mut dyn SegmentReader, turns: &[StoredTurn], output: &mut Output
         } else {
             let word = if turn.is_pinned { "pinned" } else { "unpinned" };
             let when = time(Some(turn.turn.started_ms).filter(|ms| *ms > 0));
-            output.line(format!("{handle}  {word}  {}  {}", styled(DIM, when), quote::line(&summary)))?;
+            output.row(format!("{handle}  {word}  {}  {}", styled(DIM, when), quote::line(&summary)))?;
         }
     }
     if output.json {

@@ -201,7 +201,7 @@ impl RevokeArgs {
                     None => "it is sent where others are".to_owned(),
                 },
             };
-            output.line(format!("session {session}: {what}{next}"))?;
+            output.prose(2, format!("session {session}: {what}{next}"))?;
         }
         if output.json {
             let sessions: Vec<_> = all
@@ -218,7 +218,7 @@ impl RevokeArgs {
         } else if all.is_empty() {
             output.note(&format!("{} has no session of yours", address.unwrap_or_default()));
         } else {
-            output.line(styled(GOOD, "done"))?;
+            output.prose(2, styled(GOOD, "done"))?;
         }
         Ok(if all.is_empty() { CommandOutcome::No } else { CommandOutcome::Yes })
     }
@@ -250,7 +250,7 @@ fn list(withheld: &SyncExclusions, output: &mut Output) -> anyhow::Result<Comman
     } else if sessions.is_empty() {
         output.note("every session is sent; `ctxbridge archive revoke SESSION` takes one back, and sends it no more");
     } else {
-        sessions.iter().try_for_each(|session| output.line(*session))?;
+        sessions.iter().try_for_each(|session| output.prose(2, *session))?;
     }
     Ok(if sessions.is_empty() { CommandOutcome::No } else { CommandOutcome::Yes })
 }

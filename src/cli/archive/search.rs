@@ -7,7 +7,7 @@ use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 use unicode_width::UnicodeWidthStr;
 
-use crate::cli::output::{BOLD, DIM, GOOD, Output, count, fit, path_end, short, stamp, styled, when};
+use crate::cli::output::{BOLD, DIM, GOOD, Output, count, fit, path_end, relative_time, short, stamp, styled};
 use crate::cli::search_shared::{self, FoundTurns};
 use crate::cli::{CommandOutcome, UsageError};
 use ctxbridge_archive::quote;
@@ -125,7 +125,7 @@ const PROJECT_COLUMNS: usize = 24;
 fn as_text(hit: &Hit, session: Option<&Session>, output: &mut Output) -> anyhow::Result<()> {
     let (handle, at_ms, id) = hit.identity();
     let columns = output.columns();
-    let when = when(Some(at_ms), output.verbose);
+    let when = relative_time(Some(at_ms), output.verbose);
     let folder = session.and_then(|session| session.folder.as_deref()).map(|folder| quote::line(&short(Path::new(folder))));
     let project = folder.map_or_else(String::new, |folder| path_end(&folder, PROJECT_COLUMNS.min(columns)));
     let title = session.and_then(|session| session.title.as_deref()).map(quote::line);

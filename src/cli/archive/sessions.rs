@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::cli::CommandOutcome;
 use crate::cli::archives;
-use crate::cli::output::{BOLD, DIM, Output, cell, count, fit, path_end, short, size, stamp, styled, when};
+use crate::cli::output::{BOLD, DIM, Output, cell, count, fit, relative_time, short, size, stamp, styled};
 use ctxbridge_archive::quote;
 use ctxbridge_archive::store::{Session, SessionReader, StoreError, StoreReader};
 use ctxbridge_archive::tier::Tier;
@@ -28,7 +28,7 @@ pub(in crate::cli) struct SessionsArgs {
 /// Columns of a list.
 const WHEN_COLUMNS: usize = 14;
 const TURNS_COLUMNS: usize = 5;
-const PROJECT_COLUMNS: usize = 18;
+const PROJECT_COLUMNS: usize = 14;
 
 impl SessionsArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
@@ -86,7 +86,8 @@ fn row(store: &mut dyn StoreReader, session: &Session, digits: usize, output: &m
     let stats = store.session_stats(session.key)?;
     let mut remarks = Vec::new();
     match store.tier(session.key)? {
-        Tier::Hot => {}
+        // Where a session is kept says nothing about it to most.
+        tier if tier == Tier::Hot || !output.verbose => {}
         tier => remarks.push(tier.word().to_owned()),
     }
     if stats.bad_lines > 0 {
@@ -98,7 +99,7 @@ fn row(store: &mut dyn StoreReader, session: &Session, digits: usize, output: &m
     let remarks = if remarks.is_empty() { String::new() } else { format!("({}) ", remarks.join(", ")) };
     let folder = session.folder.as_deref().map_or_else(|| "?".to_owned(), |folder| quote::line(&short(Path::new(folder))));
     let title = session.title.as_deref().map(quote::line).unwrap_or_default();
-    let when = when(session.last_ms, output.verbose);
+    let when = relative_time(session.last_ms, output.verbose);
     if output.verbose {
         output.line(format!(
             "{}  {when}  {:>6} turns  {:>9}  {folder}  {}{title}",
@@ -118,11 +119,16 @@ fn row(store: &mut dyn StoreReader, session: &Session, digits: usize, output: &m
             styled(BOLD, cell(&quote::line(id), digits)),
             styled(DIM, cell(&when, WHEN_COLUMNS)),
             stats.most_turns(),
-            cell(&path_end(&folder, PROJECT_COLUMNS), PROJECT_COLUMNS)
+            cell(folder_name(&folder), PROJECT_COLUMNS)
         )
         .trim_end(),
     )?;
     Ok(())
+}
+
+/// The name of a folder, by which its owner knows it; `-v` shows the whole path.
+fn folder_name(folder: &str) -> &str {
+    folder.trim_end_matches(['/', '\\']).rsplit(['/', '\\']).next().filter(|name| !name.is_empty()).unwrap_or(folder)
 }
 
 /// Formats a session as JSON.

@@ -57,7 +57,7 @@ impl ShareArgs {
         if output.json {
             output.value(&json!({ "session": session.session, "visibility": visibility.name() }))?;
         } else {
-            output.line(format!("session {} is seen by {}", session.session, super::sync::audience_text(visibility)))?;
+            output.prose(2, format!("session {} is seen by {}", session.session, super::sync::audience_text(visibility)))?;
         }
         Ok(CommandOutcome::Yes)
     }

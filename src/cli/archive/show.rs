@@ -7,8 +7,7 @@ use serde_json::{Value, json};
 use super::restore_folder::SessionFiles;
 use super::sessions;
 use crate::cli::archives;
-use crate::cli::output::{BOLD, DIM, Output, count, styled};
-use crate::cli::output::{stamp, time};
+use crate::cli::output::{BOLD, DIM, Output, cell, count, relative_time, stamp, styled};
 use crate::cli::{CommandOutcome, UsageError, server};
 use crate::export::session_ref::{self, Revision, RevisionError, SessionRef};
 use ctxbridge_archive::quote::printable;
@@ -114,7 +113,7 @@ impl ShowArgs {
         let as_it_was = state.map(|state| format!(", {state}")).unwrap_or_default();
         output.line(format!("{} in {folder}{as_it_was}", styled(BOLD, &session.session)))?;
         if let Some(title) = &session.title {
-            output.line(quote::line(title))?;
+            output.row(quote::line(title))?;
         }
         let side_files = store.session_stats(session.key)?.side_files;
         if side_files > 0 {
@@ -124,10 +123,11 @@ impl ShowArgs {
         if let Some(own) = transcripts.first() {
             SessionFiles::of(&transcripts, own, &session.session).note_omitted(&mut *store, output)?;
         }
+        output.pages();
         for (at, turn) in turns.iter().enumerate() {
             note_folded(&folded, at, output)?;
             let handle = handle::turn_handle(&turn.turn.id);
-            let when = time(Some(turn.turn.started_ms).filter(|ms| *ms > 0));
+            let when = relative_time(Some(turn.turn.started_ms), output.verbose);
             let whose = match &turn.agent {
                 _ if turn.is_rewound => "rewound  ".to_owned(),
                 _ if turn.is_superseded => "superseded  ".to_owned(),
@@ -136,7 +136,12 @@ impl ShowArgs {
             };
             let whose = if turn.is_pinned { format!("kept  {whose}") } else { whose };
             let summary = quote::line(&turn_text::summary_or_reason(&mut *store, turn)?);
-            output.line(format!("{:>5}  {handle}  {}  {}{summary}", turn.turn.index, styled(DIM, when), styled(DIM, whose)))?;
+            output.row(format!(
+                "{:>5}  {handle}  {}  {}{summary}",
+                turn.turn.index,
+                styled(DIM, cell(&when, 14)),
+                styled(DIM, whose)
+            ))?;
             if self.full {
                 output.line(printable(&turn_text::content(&mut *store, turn)?))?;
             }
@@ -144,7 +149,15 @@ impl ShowArgs {
         note_folded(&folded, turns.len(), output)?;
         for summary in summaries.iter().rev() {
             let text = if self.full { printable(&summary.text) } else { quote::cut(&quote::line(&summary.text), MAX_CHARS) };
-            output.line(format!("{} after turn {}: {text}", styled(DIM, "compacted"), summary.turns))?;
+            let told = format!("{} after turn {}: {text}", styled(DIM, "compacted"), summary.turns);
+            if self.full { output.line(told)? } else { output.row(told)? }
+        }
+        if let Some(last) = turns.last() {
+            output.hint(&format!(
+                "{}; `ctxbridge recall {}` prints the last in full",
+                count(turns.len() as u64, "turn"),
+                handle::turn_handle(&last.turn.id)
+            ));
         }
         Ok(CommandOutcome::Yes)
     }

@@ -49,56 +49,65 @@ impl ArchiveStatusArgs {
             output.note(&format!("{} was merged into the database, and may be removed", folder.display()));
         }
         if totals.transcripts == 0 && store.kind() == StoreKind::Postgres {
-            output.line(format!("nothing of yours is in {} yet", store.location()))?;
-            output.line(styled(
-                DIM,
-                "`ctxbridge archive sync` sends what is archived here, `ctxbridge sessions` lists what others have shown you",
-            ))?;
+            output.prose(2, format!("nothing of yours is in {} yet", store.location()))?;
+            output.prose(
+                2,
+                styled(
+                    DIM,
+                    "`ctxbridge archive sync` sends what is archived here, `ctxbridge sessions` lists what others have shown you",
+                ),
+            )?;
             return Ok(CommandOutcome::Yes);
         }
         if totals.transcripts == 0 {
-            output.line("the archive is empty")?;
-            output.line(styled(
-                DIM,
-                "`ctxbridge archive import` takes in what the client has, `ctxbridge hooks install` what comes",
-            ))?;
+            output.prose(2, "the archive is empty")?;
+            output.prose(
+                2,
+                styled(DIM, "`ctxbridge archive import` takes in what the client has, `ctxbridge hooks install` what comes"),
+            )?;
             return Ok(CommandOutcome::Yes);
         }
-        output.line(format!(
-            "{}, {} and {}",
-            count(totals.turns, "turn"),
-            count(totals.sessions, "session"),
-            count(totals.transcripts, "transcript")
-        ))?;
+        output.prose(
+            2,
+            format!(
+                "{}, {} and {}",
+                count(totals.turns, "turn"),
+                count(totals.sessions, "session"),
+                count(totals.transcripts, "transcript")
+            ),
+        )?;
         let share = 100.0 * totals.bytes_stored as f64 / totals.bytes_raw.max(1) as f64;
         let (raw, stored) = (size(totals.bytes_raw.cast_signed()), size(totals.bytes_stored.cast_signed()));
-        output.line(format!("{raw} of transcripts in {stored} ({share:.0} %)"))?;
+        output.prose(2, format!("{raw} of transcripts in {stored} ({share:.0} %)"))?;
         if tiers.iter().any(|tier| tier.tier != Tier::Hot && tier.segments > 0) {
             for tier in tiers.iter().filter(|tier| tier.segments > 0 || tier.sessions > 0) {
                 let [raw, stored] = [tier.bytes_raw, tier.bytes_stored].map(|bytes| size(bytes.cast_signed()));
-                output.line(format!("{:<4}  {:>14}  {raw:>9} in {stored}", tier.tier.word(), count(tier.sessions, "session")))?;
+                output.prose(
+                    2,
+                    format!("{:<4}  {:>14}  {raw:>9} in {stored}", tier.tier.word(), count(tier.sessions, "session")),
+                )?;
             }
         }
         for cold in &folders {
             let (files, bytes) = (count(cold.files, "file"), size(cold.bytes.cast_signed()));
-            output.line(format!("{files} of {bytes} in {}", ctxbridge_archive::quote::line(&cold.folder)))?;
+            output.prose(2, format!("{files} of {bytes} in {}", ctxbridge_archive::quote::line(&cold.folder)))?;
         }
         if totals.pruned > 0 {
             let hot = count(totals.entries - totals.pruned, "entry");
-            output.line(format!("{hot} hot, {} pruned, which are found by their handles", totals.pruned))?;
+            output.prose(2, format!("{hot} hot, {} pruned, which are found by their handles", totals.pruned))?;
         }
         if totals.compactions > 0 {
-            output.line(count(totals.compactions, "compaction") + " with the client's summary")?;
+            output.prose(2, count(totals.compactions, "compaction") + " with the client's summary")?;
         }
         if totals.bad_lines > 0 {
-            output.line(count(totals.bad_lines, "bad line") + ", kept as they are")?;
+            output.prose(2, count(totals.bad_lines, "bad line") + ", kept as they are")?;
         }
         let place = match store.kind() {
             StoreKind::Sqlite => store.location(),
             StoreKind::Jsonl => format!("JSON Lines in {}", store.location()),
             StoreKind::Postgres => format!("PostgreSQL at {}", store.location()),
         };
-        output.line(styled(DIM, place))?;
+        output.prose(2, styled(DIM, place))?;
         Ok(CommandOutcome::Yes)
     }
 }

@@ -174,39 +174,46 @@ fn tell(sent: &SyncReport, server: &TeamServer, took: Duration, output: &mut Out
             "not_text": sent.not_text, "withheld": sent.withheld, "is_cut": sent.is_cut, "elapsed_ms": took.as_millis() as u64,
         }))?;
     } else if sent.sessions == 0 {
-        output.line(format!("nothing is new for {}", server.address()))?;
+        output.prose(2, format!("nothing is new for {}", server.address()))?;
     } else {
-        output.line(format!(
-            "{} of {} sent to {}: {} of {}",
-            count(sent.turns, "turn"),
-            size(sent.bytes.cast_signed()),
-            server.address(),
-            count(sent.transcripts as u64, "transcript"),
-            count(sent.sessions as u64, "session"),
-        ))?;
-        output.line(format!(
-            "as {}, seen by {}; {} found there",
-            server.tenant(),
-            audience_text(server.visibility()),
-            count(sent.learnings as u64, "new learning")
-        ))?;
+        output.prose(
+            2,
+            format!(
+                "{} of {} sent to {}: {} of {}",
+                count(sent.turns, "turn"),
+                size(sent.bytes.cast_signed()),
+                server.address(),
+                count(sent.transcripts as u64, "transcript"),
+                count(sent.sessions as u64, "session"),
+            ),
+        )?;
+        output.prose(
+            2,
+            format!(
+                "as {}, seen by {}; {} found there",
+                server.tenant(),
+                audience_text(server.visibility()),
+                count(sent.learnings as u64, "new learning")
+            ),
+        )?;
         if secrets > 0 {
             let rules: Vec<_> = sent.secrets.iter().map(|(rule, count)| format!("{count} {rule}")).collect();
-            output.line(format!("{} taken out: {}", count(secrets as u64, "secret"), rules.join(", ")))?;
+            output.prose(2, format!("{} taken out: {}", count(secrets as u64, "secret"), rules.join(", ")))?;
         }
-        output.line(styled(DIM, format!("in {:.1} s", took.as_secs_f64())))?;
+        output.prose(2, styled(DIM, format!("in {:.1} s", took.as_secs_f64())))?;
     }
     if let Some(reason) = sent.no_vectors.as_ref().filter(|_| !output.json) {
         output.note(reason);
     }
     if sent.withheld > 0 && !output.json {
-        output.line(styled(DIM, format!("{} not sent (`ctxbridge archive revoke`)", count(sent.withheld as u64, "session"))))?;
+        output
+            .prose(2, styled(DIM, format!("{} not sent (`ctxbridge archive revoke`)", count(sent.withheld as u64, "session"))))?;
     }
     if sent.is_cut {
         output.note("time was up; the next run goes on");
     }
     if sent.failed.is_empty() && !output.json && sent.sessions > 0 {
-        output.line(styled(GOOD, "done"))?;
+        output.prose(2, styled(GOOD, "done"))?;
     }
     Ok(if sent.failed.is_empty() { CommandOutcome::Yes } else { CommandOutcome::No })
 }

@@ -15,19 +15,19 @@ pub(super) fn tell(moves: &TierReport, shrunk: Option<&Shrunk>, is_dry: bool, ou
     let would = |done: &str| if is_dry { format!("would be {done}") } else { done.to_owned() };
     if moves.back.sessions > 0 {
         let sessions = count(moves.back.sessions, "session");
-        output.line(format!("{sessions} {} from cold storage: {}", would("brought back"), sizes(&moves.back)))?;
+        output.prose(2, format!("{sessions} {} from cold storage: {}", would("brought back"), sizes(&moves.back)))?;
     }
     if moves.cold.sessions > 0 {
         let sessions = count(moves.cold.sessions, "session");
-        output.line(format!("{sessions} {} to cold storage: {}", would("moved"), sizes(&moves.cold)))?;
+        output.prose(2, format!("{sessions} {} to cold storage: {}", would("moved"), sizes(&moves.cold)))?;
     }
     if moves.warm.segments > 0 {
         let pieces = count(moves.warm.segments, "piece");
-        output.line(format!("{pieces} of old transcripts {}: {}", would("compressed anew"), sizes(&moves.warm)))?;
+        output.prose(2, format!("{pieces} of old transcripts {}: {}", would("compressed anew"), sizes(&moves.warm)))?;
     }
     match shrunk {
         Some(Shrunk::Done { before, after }) => {
-            output.line(format!("the database is smaller: {} before, {} now", bytes(*before), bytes(*after)))?;
+            output.prose(2, format!("the database is smaller: {} before, {} now", bytes(*before), bytes(*after)))?;
         }
         // It works as it is: what is free is filled by what comes.
         Some(Shrunk::Failed { free, error }) => {
@@ -36,10 +36,10 @@ pub(super) fn tell(moves: &TierReport, shrunk: Option<&Shrunk>, is_dry: bool, ou
         None => {}
     }
     if moves.is_elsewhere {
-        output.line("another ctxbridge is moving old sessions; nothing else was moved")?;
+        output.prose(2, "another ctxbridge is moving old sessions; nothing else was moved")?;
     }
     if moves.is_cut {
-        output.line("there was no time to move all that is old; the next time goes on")?;
+        output.prose(2, "there was no time to move all that is old; the next time goes on")?;
     }
     for (session, error) in &moves.failed {
         let whose = session.as_ref().map_or_else(String::new, |session| {

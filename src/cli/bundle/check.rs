@@ -59,10 +59,10 @@ impl BundleCheckArgs {
         } else {
             for SecretLine { file, number, rules } in &found {
                 let rules = rules.iter().copied().collect::<Vec<_>>().join(", ");
-                output.line(format!("{}:{number}: {rules}", printable(&file.display().to_string())))?;
+                output.prose(2, format!("{}:{number}: {rules}", printable(&file.display().to_string())))?;
             }
             if found.is_empty() {
-                output.line(format!("no secrets in {files}"))?;
+                output.prose(2, format!("no secrets in {files}"))?;
             } else {
                 let lines = count(found.len() as u64, "line");
                 output.note(&format!("{} in {lines} of {files}; redact.allow lists what is none", styled(BAD, "secrets")));

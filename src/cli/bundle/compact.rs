@@ -40,13 +40,13 @@ impl CompactArgs {
                 output.note(&format!("note: {} stays as it is: {reason}", printable(file)));
             }
             if done.files == 0 {
-                output.line("nothing to fold")?;
+                output.prose(2, "nothing to fold")?;
             } else {
                 let done_or_not = if self.dry_run { "would be folded:" } else { "folded:" };
                 let bundles = count(done.files as u64, "bundle");
-                output.line(format!("{} {bundles}, {}", styled(GOOD, done_or_not), size(done.bytes.cast_signed())))?;
+                output.prose(2, format!("{} {bundles}, {}", styled(GOOD, done_or_not), size(done.bytes.cast_signed())))?;
                 for (month, bytes) in &done.months {
-                    output.line(styled(DIM, format!("  {month}, {}", size(bytes.cast_signed()))))?;
+                    output.prose(2, styled(DIM, format!("  {month}, {}", size(bytes.cast_signed()))))?;
                 }
             }
         }

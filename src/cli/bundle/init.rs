@@ -30,8 +30,8 @@ impl BundleInitArgs {
             output.value(&json!({ "folder": folder, "is_new": is_new, "ignored": is_ignored }))?;
         } else {
             let word = if is_new { "created:" } else { "already there:" };
-            output.line(format!("{} {}", styled(GOOD, word), short(folder)))?;
-            output.line(styled(DIM, format!("`git add {PROJECT_DATA_FOLDER}` shares it with the repository")))?;
+            output.prose(2, format!("{} {}", styled(GOOD, word), short(folder)))?;
+            output.prose(2, styled(DIM, format!("`git add {PROJECT_DATA_FOLDER}` shares it with the repository")))?;
         }
         if is_ignored == Some(true) {
             output.note(&format!(

@@ -143,10 +143,10 @@ fn tell(episode: &Episode, output: &mut Output) -> anyhow::Result<()> {
     let with_agent =
         |task: &Task| task.agent.as_ref().map_or(task.description.clone(), |agent| format!("{} ({agent})", task.description));
     let tasks: Vec<String> = tasks.iter().map(with_agent).collect();
-    output.line(format!("{}  {prompt}", styled(DIM, format!("{at} {}", printable(&session)))))?;
+    output.row(format!("{}  {prompt}", styled(DIM, format!("{at} {}", printable(&session)))))?;
     for (what, names) in [("changed", changed), ("read", read), ("ran", commands), ("agents", &tasks)] {
         for (number, name) in names.iter().enumerate() {
-            output.line(format!("  {:<8} {}", if number == 0 { what } else { "" }, shown(name)))?;
+            output.row(format!("  {:<8} {}", if number == 0 { what } else { "" }, shown(name)))?;
         }
     }
     Ok(())

@@ -62,11 +62,11 @@ impl ModInstallArgs {
         let version = target.version_text();
         match state {
             InstalledPlugin::Unchanged => {
-                output.line(format!("nothing to do: the plugin is installed in Claude Code {version}"))?
+                output.prose(2, format!("nothing to do: the plugin is installed in Claude Code {version}"))?
             }
-            _ => output.line(format!("{} the plugin in Claude Code {version}", styled(GOOD, format!("{word}:"))))?,
+            _ => output.prose(2, format!("{} the plugin in Claude Code {version}", styled(GOOD, format!("{word}:"))))?,
         }
-        output.line(styled(DIM, "it takes effect in the next session; `ctxbridge mod status` says whether it is loaded"))?;
+        output.prose(2, styled(DIM, "it takes effect in the next session; `ctxbridge mod status` says whether it is loaded"))?;
         if needs_variable {
             output.note(&format!("note: this release needs {ENABLING_VARIABLE}=1 in its environment; 2.1.295 and newer do not"));
         }
@@ -85,9 +85,9 @@ impl ModUninstallArgs {
         if output.json {
             output.value(&json!({ "removed": was_installed, "settings": settings }))?;
         } else if was_installed {
-            output.line(format!("{} the plugin is out of Claude Code", styled(GOOD, "uninstalled:")))?;
+            output.prose(2, format!("{} the plugin is out of Claude Code", styled(GOOD, "uninstalled:")))?;
         } else {
-            output.line("not installed: the client has no plugin of ctxbridge")?;
+            output.prose(2, "not installed: the client has no plugin of ctxbridge")?;
         }
         Ok(if was_installed { CommandOutcome::Yes } else { CommandOutcome::No })
     }

@@ -32,9 +32,9 @@ impl ModStatusArgs {
             output.value(&json!({ "status": status, "text": status.to_string(), "answers": answers }))?;
         } else {
             let mark = if status.is_in_force() { styled(GOOD, "✓") } else { styled(BAD, "✗") };
-            output.line(format!("{mark} {status}"))?;
+            output.prose(2, format!("{mark} {status}"))?;
             if let Some(next) = status.next_step() {
-                output.line(styled(DIM, next))?;
+                output.prose(2, styled(DIM, next))?;
             }
             tell(&answers, output)?;
         }
@@ -47,14 +47,17 @@ fn tell(answers: &[AnsweredCompaction], output: &mut Output) -> anyhow::Result<(
     if answers.is_empty() {
         return Ok(());
     }
-    output.line(format!("{} answered, {} left to the client", count(answered as u64, "compaction"), answers.len() - answered))?;
+    output.prose(
+        2,
+        format!("{} answered, {} left to the client", count(answered as u64, "compaction"), answers.len() - answered),
+    )?;
     for answer in answers.iter().rev().take(SHOWN) {
         let session: String = answer.session.chars().take(8).collect();
         let what = match (answer.messages_after, &answer.reason) {
             (Some(after), _) => format!("{} became {after}", count(answer.messages_before as u64, "message")),
             (None, reason) => format!("left to the client: {}", reason.as_deref().unwrap_or("?")),
         };
-        output.line(styled(DIM, format!("  {}  {session}  {what}", time(Some(answer.at_ms)))))?;
+        output.prose(2, styled(DIM, format!("  {}  {session}  {what}", time(Some(answer.at_ms)))))?;
     }
     Ok(())
 }

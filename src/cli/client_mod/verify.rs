@@ -30,10 +30,10 @@ impl ModVerifyArgs {
             value["version"] = target.version_text().into();
             output.value(&value)?;
         } else {
-            output.line(format!("Claude Code {}, {}", target.version_text(), target.path.display()))?;
+            output.prose(2, format!("Claude Code {}, {}", target.version_text(), target.path.display()))?;
             for (holds, text) in told(&proof) {
                 let mark = if holds { styled(GOOD, "✓") } else { styled(BAD, "✗") };
-                output.line(format!("{mark} {text}"))?;
+                output.prose(2, format!("{mark} {text}"))?;
             }
         }
         Ok(if proof.holds() { CommandOutcome::Yes } else { CommandOutcome::No })

@@ -143,12 +143,12 @@ impl ForgetArgs {
             }))?;
         } else {
             for path in traces.bundles.iter().chain(&removed).chain(&done.removed) {
-                output.line(format!("changed or removed: {}", path.display()))?;
+                output.prose(2, format!("changed or removed: {}", path.display()))?;
             }
             let turns: usize = plan.parts.values().map(|part| part.turns.len()).sum();
             let lines: u64 = plan.parts.values().map(|part| part.lines).sum();
             let (turns, lines) = (count(turns as u64, "turn"), count(lines, "line"));
-            output.line(format!("{}: {turns}, {lines}", styled(GOOD, "forgotten")))?;
+            output.prose(2, format!("{}: {turns}, {lines}", styled(GOOD, "forgotten")))?;
         }
         anyhow::ensure!(left.is_empty(), "not all of it was forgotten; what is said above is left");
         Ok(CommandOutcome::Yes)

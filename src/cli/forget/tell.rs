@@ -43,31 +43,31 @@ pub(super) fn plan(plan: &ForgetPlan, location: &Location, args: &ForgetArgs, ou
         let title = part.session.title.as_deref().map(|title| quote::cut(&quote::line(title), TITLE_CHARS)).unwrap_or_default();
         let extent = if part.is_whole { "all of it" } else { "a part" };
         let what = format!("{}, {}, {}", extent, count(part.turns.len() as u64, "turn"), count(part.lines, "line"));
-        output.line(format!("{}  {what}  {}", styled(BOLD, id), styled(DIM, title)))?;
+        output.prose(2, format!("{}  {what}  {}", styled(BOLD, id), styled(DIM, title)))?;
         if !part.is_whole {
             for turn in part.turns.values().take(MAX_LISTED_TURNS) {
                 let when = time(Some(turn.turn.started_ms).filter(|ms| *ms > 0));
                 let summary = turn_text::summary_or_reason(&mut *store, turn)?;
                 let summary = quote::cut(&quote::line(&summary), SUMMARY_CHARS);
-                output.line(format!("  {}  {}  {summary}", turn_handle(&turn.turn.id), styled(DIM, when)))?;
+                output.prose(2, format!("  {}  {}  {summary}", turn_handle(&turn.turn.id), styled(DIM, when)))?;
             }
             if part.turns.len() > MAX_LISTED_TURNS {
-                output.line(format!("  and {} more; --json --dry-run lists them", part.turns.len() - MAX_LISTED_TURNS))?;
+                output.prose(2, format!("  and {} more; --json --dry-run lists them", part.turns.len() - MAX_LISTED_TURNS))?;
             }
         }
         if !part.files.is_empty() {
-            output.line(format!("  with {} beside the transcript", count(part.files.len() as u64, "file")))?;
+            output.prose(2, format!("  with {} beside the transcript", count(part.files.len() as u64, "file")))?;
         }
     }
     for (session, turns) in &plan.also_in {
         let id = session.get(..chars).unwrap_or(session);
-        output.line(format!("{} session {id} says {} of it, too", styled(BAD, "stays:"), count(*turns, "turn")))?;
+        output.prose(2, format!("{} session {id} says {} of it, too", styled(BAD, "stays:"), count(*turns, "turn")))?;
     }
     if !plan.also_in.is_empty() {
         output.note("--everywhere forgets it there as well");
     }
     for path in aside {
-        output.line(format!("{} {} goes as a whole: it was set aside", styled(BAD, "note:"), short(&path)))?;
+        output.prose(2, format!("{} {} goes as a whole: it was set aside", styled(BAD, "note:"), short(&path)))?;
     }
     if !args.transcripts {
         output.note("Claude Code's own transcripts keep it; --transcripts removes it there as well");

@@ -107,16 +107,18 @@ fn warnings(
 fn tell(done: &Installed, wanted: &[Event], left_out: &[UnsupportedEvent], output: &mut Output) -> anyhow::Result<()> {
     let file = short(&done.file);
     match done.state {
-        InstalledState::Installed => output.line(format!("{} {} hooks in {file}", styled(GOOD, "installed:"), wanted.len()))?,
-        InstalledState::Updated => output.line(format!("{} {} hooks in {file}", styled(GOOD, "updated:"), wanted.len()))?,
-        InstalledState::Unchanged => output.line(format!("nothing to do: {} hooks are in {file} already", wanted.len()))?,
+        InstalledState::Installed => {
+            output.prose(2, format!("{} {} hooks in {file}", styled(GOOD, "installed:"), wanted.len()))?
+        }
+        InstalledState::Updated => output.prose(2, format!("{} {} hooks in {file}", styled(GOOD, "updated:"), wanted.len()))?,
+        InstalledState::Unchanged => output.prose(2, format!("nothing to do: {} hooks are in {file} already", wanted.len()))?,
     }
-    output.line(styled(DIM, names(wanted)))?;
+    output.prose(2, styled(DIM, names(wanted)))?;
     for UnsupportedEvent { event, because_of } in left_out {
-        output.line(styled(DIM, format!("left out: {}, which {because_of} does not know", event.name())))?;
+        output.prose(2, styled(DIM, format!("left out: {}, which {because_of} does not know", event.name())))?;
     }
     if let Some(backup) = &done.backup {
-        output.line(styled(DIM, format!("the original is kept in {}", short(backup))))?;
+        output.prose(2, styled(DIM, format!("the original is kept in {}", short(backup))))?;
     }
     Ok(())
 }

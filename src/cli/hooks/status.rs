@@ -47,9 +47,9 @@ impl HooksStatusArgs {
         } else {
             tell(&status, &readers, output)?;
             match bundles {
-                Some(folder) => output.line(styled(DIM, format!("bundles: work is recorded in {}", short(&folder))))?,
+                Some(folder) => output.prose(2, styled(DIM, format!("bundles: work is recorded in {}", short(&folder))))?,
                 None if project.is_some() => {
-                    output.line(styled(DIM, "bundles: none in this project; `ctxbridge bundle init` starts them"))?;
+                    output.prose(2, styled(DIM, "bundles: none in this project; `ctxbridge bundle init` starts them"))?;
                 }
                 None => {}
             }
@@ -72,42 +72,42 @@ fn tell(status: &HooksStatus, readers: &Readers, output: &mut Output) -> anyhow:
     }
     let bad = |text: String| format!("{} {text}", styled(BAD, "✗"));
     match status.plugin_runs {
-        Some(true) => output.line(format!("plugin   {} the plugin is enabled, and wires all of them", styled(GOOD, "✓")))?,
-        Some(false) => output.line(format!(
-            "plugin   {} the plugin is enabled, but calls `ctxbridge`, which is not on the PATH",
-            styled(BAD, "✗")
-        ))?,
+        Some(true) => output.prose(2, format!("plugin   {} the plugin is enabled, and wires all of them", styled(GOOD, "✓")))?,
+        Some(false) => output.prose(
+            2,
+            format!("plugin   {} the plugin is enabled, but calls `ctxbridge`, which is not on the PATH", styled(BAD, "✗")),
+        )?,
         None => {}
     }
     if status.disabled {
-        output.line(bad("`disableAllHooks` is set: the client runs no hook at all".to_owned()))?;
+        output.prose(2, bad("`disableAllHooks` is set: the client runs no hook at all".to_owned()))?;
     }
     if !status.twice.is_empty() {
-        output.line(bad(format!(
+        output.prose(2, bad(format!(
             "wired in more than one place, so that the client runs them twice: {}; `ctxbridge hooks uninstall --scope …` takes them out of one",
             names(&status.twice)
         )))?;
     }
     for left in &status.left_out {
-        output.line(styled(DIM, format!("left out: {}, which {} does not know", left.event.name(), left.because_of)))?;
+        output.prose(2, styled(DIM, format!("left out: {}, which {} does not know", left.event.name(), left.because_of)))?;
     }
     if readers.clients.is_empty() {
-        output.line(styled(
-            DIM,
-            "no installed client was found: which events it knows cannot be told (--client-version says it)",
-        ))?;
+        output.prose(
+            2,
+            styled(DIM, "no installed client was found: which events it knows cannot be told (--client-version says it)"),
+        )?;
     }
     let in_some_file =
         |event: &Event| status.scopes.iter().flat_map(|scope| &scope.hooks).any(|hook| hook.event == *event && hook.in_place);
     let (idle, missing): (Vec<Event>, Vec<Event>) = status.missing.iter().copied().partition(in_some_file);
     if !idle.is_empty() {
-        output.line(bad(format!("wired, but not in effect, for the reasons above: {}", names(&idle))))?;
+        output.prose(2, bad(format!("wired, but not in effect, for the reasons above: {}", names(&idle))))?;
     }
     if !missing.is_empty() {
-        output.line(bad(format!("not wired: {}; `ctxbridge hooks install` wires them", names(&missing))))?;
+        output.prose(2, bad(format!("not wired: {}; `ctxbridge hooks install` wires them", names(&missing))))?;
     }
     if status.wired {
-        output.line(format!("{} all is wired", styled(GOOD, "✓")))?;
+        output.prose(2, format!("{} all is wired", styled(GOOD, "✓")))?;
     }
     Ok(())
 }
@@ -121,12 +121,12 @@ fn tell_scope(scope: &ScopeStatus, output: &mut Output) -> anyhow::Result<()> {
         (true, 1) => "1 hook".to_owned(),
         (true, count) => format!("{count} hooks"),
     };
-    output.line(format!("{:<8} {} {state}", scope.scope.name(), short(&scope.file)))?;
+    output.prose(2, format!("{:<8} {} {state}", scope.scope.name(), short(&scope.file)))?;
     if let Some(problem) = &scope.problem {
-        output.line(bad(problem.clone()))?;
+        output.prose(2, bad(problem.clone()))?;
     }
     for hook in &scope.hooks {
-        output.line(hook_line(hook))?;
+        output.prose(2, hook_line(hook))?;
     }
     for unknown in &scope.unknown {
         let told = format!(
@@ -135,15 +135,16 @@ fn tell_scope(scope: &ScopeStatus, output: &mut Output) -> anyhow::Result<()> {
             unknown.because_of,
             scope.scope.name()
         );
-        output.line(bad(told))?;
+        output.prose(2, bad(told))?;
     }
     if scope.exists && !scope.hooks.is_empty() && scope.trusted == Some(false) {
-        output.line(bad(
-            "the client does not trust this project, and ignores these; start `claude` in it once and say yes".to_owned()
-        ))?;
+        output.prose(
+            2,
+            bad("the client does not trust this project, and ignores these; start `claude` in it once and say yes".to_owned()),
+        )?;
     }
     for command in &scope.related {
-        output.line(styled(DIM, format!("  not ours, since it does more than run a hook: {command}")))?;
+        output.prose(2, styled(DIM, format!("  not ours, since it does more than run a hook: {command}")))?;
     }
     Ok(())
 }

@@ -50,9 +50,9 @@ fn tell(done: &Uninstalled, output: &mut Output) -> anyhow::Result<()> {
         }
         UninstalledState::NotInstalled => format!("not installed: {file} has no hook of ctxbridge in it"),
     };
-    output.line(said)?;
+    output.prose(2, said)?;
     if let Some(backup) = &done.backup {
-        output.line(styled(DIM, format!("the file from before the install is kept in {}", short(backup))))?;
+        output.prose(2, styled(DIM, format!("the file from before the install is kept in {}", short(backup))))?;
     }
     Ok(())
 }

@@ -92,11 +92,11 @@ fn tell(verified: &Verified, output: &mut Output) -> anyhow::Result<()> {
             None if *stdout_bytes == 0 => styled(DIM, "said nothing"),
             None => styled(DIM, format!("said {}", size(*stdout_bytes as i64))),
         };
-        output.line(format!("{} {name:<22} {:>7}  {said}", mark(*ok), duration(*elapsed_ms)))?;
+        output.prose(34, format!("{} {name:<22} {:>7}  {said}", mark(*ok), duration(*elapsed_ms)))?;
     }
     for PipelineCheck { name, ok, said, problem } in &verified.checks {
         let said = problem.as_ref().or(said.as_ref()).map_or("", String::as_str);
-        output.line(format!("{} {name:<22} {:>7}  {said}", mark(*ok), ""))?;
+        output.prose(34, format!("{} {name:<22} {:>7}  {said}", mark(*ok), ""))?;
     }
     Ok(())
 }

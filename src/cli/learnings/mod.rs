@@ -108,14 +108,14 @@ fn tell(learning: &StoredLearning, output: &mut Output) -> anyhow::Result<()> {
         None => String::new(),
     };
     let folder = learning.folder.as_deref().map(quote::line).unwrap_or_default();
-    output.line(format!(
+    output.row(format!(
         "{}  {:<10}  {}  {}",
         styled(BOLD, learning.id.handle()),
         learning.kind.name(),
         minute(Some(learning.last_ms)),
         styled(DIM, format!("{} {folder}{again}{taken_back}", handle::turn_handle(&learning.turn)))
     ))?;
-    output.line(format!("  {}", quote::line(&learning.sentence)))?;
+    output.prose(2, format!("  {}", quote::line(&learning.sentence)))?;
     Ok(())
 }
 

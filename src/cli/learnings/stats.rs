@@ -52,24 +52,25 @@ impl StatsArgs {
                 tell(agent.as_deref(), tally, output)?;
             }
             let kinds: Vec<String> = LearningKind::ALL.iter().map(|kind| count(by_kind(*kind) as u64, kind.name())).collect();
-            output.line(format!("learnings: {}", kinds.join(", ")))?;
+            output.prose(2, format!("learnings: {}", kinds.join(", ")))?;
         }
         Ok(if tallies.is_empty() { CommandOutcome::No } else { CommandOutcome::Yes })
     }
 }
 
 fn tell(agent: Option<&str>, tally: &ToolStats, output: &mut Output) -> anyhow::Result<()> {
-    output.line(styled(BOLD, agent.map_or("conversation".to_owned(), |agent| format!("sub-agent {}", quote::line(agent)))))?;
+    output
+        .prose(2, styled(BOLD, agent.map_or("conversation".to_owned(), |agent| format!("sub-agent {}", quote::line(agent)))))?;
     for (tool, one) in &tally.tools {
         let failed = if one.errors > 0 { format!(", {} failed", one.errors) } else { String::new() };
         let times = format!("{} on average, {} at most", duration(one.total_ms / one.calls.max(1)), duration(one.longest_ms));
-        output.line(format!("  {:<16} {:>5} calls{failed}  {}", quote::line(tool), one.calls, styled(DIM, times)))?;
+        output.prose(2, format!("  {:<16} {:>5} calls{failed}  {}", quote::line(tool), one.calls, styled(DIM, times)))?;
     }
     for (name, times) in tally.agents.transitions.iter() {
-        output.line(format!("  {:<16} {times:>5} times", quote::line(name)))?;
+        output.prose(2, format!("  {:<16} {times:>5} times", quote::line(name)))?;
     }
     for point in &tally.checkpoints {
-        output.line(format!("  {}  {}", minute(Some(point.at_ms)), quote::line(&point.command)))?;
+        output.prose(2, format!("  {}  {}", minute(Some(point.at_ms)), quote::line(&point.command)))?;
     }
     Ok(())
 }

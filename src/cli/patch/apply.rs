@@ -55,28 +55,28 @@ fn tell(applied: &Applied, output: &mut Output) -> anyhow::Result<()> {
     let version = version.as_deref().unwrap_or("unknown version");
     let patches = patches.join(", ");
     if *state == AppliedState::AlreadyPatched {
-        output.line(format!("{} {} ({version}) has {patches}", styled(GOOD, "already patched:"), target.display()))?;
+        output.prose(2, format!("{} {} ({version}) has {patches}", styled(GOOD, "already patched:"), target.display()))?;
         return Ok(());
     }
-    output.line(format!("{} {} ({version}) with {patches}", styled(GOOD, "patched:"), target.display()))?;
+    output.prose(2, format!("{} {} ({version}) with {patches}", styled(GOOD, "patched:"), target.display()))?;
     for EditedSite { site, module, function, line, column, .. } in sites {
         let module = module.rsplit('/').next().unwrap_or(module);
         let function = function.as_deref().map_or_else(String::new, |function| format!(", in {function}"));
-        output.line(format!("  edited    {site} at {module}:{line}:{column}{function}"))?;
+        output.prose(2, format!("  edited    {site} at {module}:{line}:{column}{function}"))?;
     }
     // Where a publisher's signature goes, more may go than comes.
     let grew = if *grew_by_bytes < 0 { "shrank by" } else { "grew by  " };
-    output.line(format!("  {grew} {} in {}", size(grew_by_bytes.abs()), duration(*elapsed_ms)))?;
+    output.prose(2, format!("  {grew} {} in {}", size(grew_by_bytes.abs()), duration(*elapsed_ms)))?;
     let smoke = if smoke.ran { format!("it runs and says `{}`", smoke.output) } else { format!("not made: {}", smoke.output) };
-    output.line(format!("  smoke run {smoke}"))?;
-    output.line(format!("  original  {}", backup.display()))?;
+    output.prose(2, format!("  smoke run {smoke}"))?;
+    output.prose(2, format!("  original  {}", backup.display()))?;
     if output.verbose {
-        output.line(format!("  SHA-256   {} before, {} now", applied.original_sha256, applied.patched_sha256))?;
+        output.prose(2, format!("  SHA-256   {} before, {} now", applied.original_sha256, applied.patched_sha256))?;
     }
-    output.line(styled(
-        DIM,
-        "Sessions that are running go on unpatched; new ones are patched. `ctxbridge patch revert` undoes this.",
-    ))?;
+    output.prose(
+        2,
+        styled(DIM, "Sessions that are running go on unpatched; new ones are patched. `ctxbridge patch revert` undoes this."),
+    )?;
     Ok(())
 }
 
@@ -99,7 +99,7 @@ fn show(target: &Target, dry_run: &DryRun, output: &mut Output) -> anyhow::Resul
         let changes: Vec<_> = dry_run.changes.iter().filter(|change| change.module == index).collect();
         if !output.json {
             for line in diff::unified(&module, &changes).lines() {
-                output.line(colored(line))?;
+                output.prose(2, colored(line))?;
             }
         }
         edits.extend(changes.into_iter().map(|change| EditJson {

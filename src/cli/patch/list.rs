@@ -74,7 +74,7 @@ impl PatchListArgs {
                 tell(entry, output)?;
             }
         } else {
-            output.line("no client found; name one: ctxbridge patch apply PATH")?;
+            output.prose(27, "no client found; name one: ctxbridge patch apply PATH")?;
         }
         Ok(if found { CommandOutcome::Yes } else { CommandOutcome::No })
     }
@@ -154,16 +154,16 @@ fn tell(entry: &ListedClient, output: &mut Output) -> anyhow::Result<()> {
     let runs = entry.on_path.then(|| "what `claude` runs".to_owned());
     let remarks = kind.into_iter().chain(runs).collect::<Vec<_>>().join(", ");
     let remarks = if remarks.is_empty() { String::new() } else { styled(DIM, format!(" ({remarks})")) };
-    output.line(format!("{version:<10} {era:<4} {state} {}{remarks}", entry.path))?;
+    output.prose(27, format!("{version:<10} {era:<4} {state} {}{remarks}", entry.path))?;
     for path in &entry.same_file {
         let told = format!("{:<26} the same file as {}, which a patch leaves as it is", "", path);
-        output.line(styled(DIM, told))?;
+        output.prose(27, styled(DIM, told))?;
     }
     if let Some(module) = &entry.module {
-        output.line(styled(DIM, format!("{:<26} {}", "", module.text())))?;
+        output.prose(27, styled(DIM, format!("{:<26} {}", "", module.text())))?;
     }
     if let Some(problem) = &entry.problem {
-        output.line(styled(DIM, format!("{:<26} {problem}", "")))?;
+        output.prose(27, styled(DIM, format!("{:<26} {problem}", "")))?;
     }
     Ok(())
 }

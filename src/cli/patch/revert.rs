@@ -29,13 +29,13 @@ impl RevertArgs {
         if output.json {
             output.value(&reverted)?;
         } else if done {
-            output.line(format!("{} {} is the original again", styled(GOOD, "reverted:"), reverted.target.display()))?;
-            output.line(styled(DIM, format!("SHA-256 {}", reverted.restored_sha256)))?;
+            output.prose(2, format!("{} {} is the original again", styled(GOOD, "reverted:"), reverted.target.display()))?;
+            output.prose(2, styled(DIM, format!("SHA-256 {}", reverted.restored_sha256)))?;
             if let Some(kept) = &reverted.kept {
-                output.line(format!("kept: {} is the changed file", kept.display()))?;
+                output.prose(2, format!("kept: {} is the changed file", kept.display()))?;
             }
         } else {
-            output.line(format!("not patched: {} has nothing of ctxbridge in it", reverted.target.display()))?;
+            output.prose(2, format!("not patched: {} has nothing of ctxbridge in it", reverted.target.display()))?;
         }
         Ok(if done { CommandOutcome::Yes } else { CommandOutcome::No })
     }

@@ -59,9 +59,9 @@ fn tell(target: &Target, inspection: &Inspection, output: &mut Output) -> anyhow
             Some("Undo that with the other tool or reinstall the client, then `ctxbridge patch apply`"),
         ),
     };
-    output.line(format!("{state} {details}"))?;
+    output.prose(2, format!("{state} {details}"))?;
     if let Some(next) = next {
-        output.line(styled(DIM, next))?;
+        output.prose(2, styled(DIM, next))?;
     }
     Ok(())
 }

@@ -174,13 +174,11 @@ pub(super) fn ask(question: &str, default: bool) -> anyhow::Result<bool> {
 /// Says in three lines what was found.
 fn tell(survey: &Survey, output: &mut Output) -> anyhow::Result<()> {
     match &survey.client {
-        Ok(client) => output.line(format!(
-            "{} {} {}",
-            styled(BOLD, "Claude Code"),
-            client.version_text(),
-            styled(DIM, short(&client.path))
-        ))?,
-        Err(error) => output.line(format!("{} {error}", styled(BAD, "No Claude Code:")))?,
+        Ok(client) => output.prose(
+            2,
+            format!("{} {} {}", styled(BOLD, "Claude Code"), client.version_text(), styled(DIM, short(&client.path))),
+        )?,
+        Err(_) => output.prose(2, format!("{} no `claude` is on the PATH", styled(BAD, "No Claude Code:")))?,
     }
     let since = survey.since_day().map(|day| format!(" since {day}")).unwrap_or_default();
     let (sessions, replayed) = (survey.transcripts.len() as u64, survey.replayed);
@@ -191,15 +189,15 @@ fn tell(survey: &Survey, output: &mut Output) -> anyhow::Result<()> {
         (_, _) => format!("; {}", compactions(replayed.compactions, avoided)),
     };
     match sessions {
-        0 => output.line("No sessions yet")?,
-        _ => output.line(format!("{}{since}{savings}", count(sessions, "session")))?,
+        0 => output.prose(2, "No sessions yet")?,
+        _ => output.prose(2, format!("{}{since}{savings}", count(sessions, "session")))?,
     }
     let archived = match survey.archived {
         0 => "no archive yet".to_owned(),
         some => format!("{} archived", count(some, "session")),
     };
-    output.line(format!("Settings in {}; {archived}", short(&survey.settings)))?;
-    output.line("")?;
+    output.prose(2, format!("Settings in {}; {archived}", short(&survey.settings)))?;
+    output.prose(2, "")?;
     Ok(())
 }
 
@@ -221,13 +219,13 @@ fn tell_step(step: &SetupStep, outcome: &StepOutcome, is_dry: bool, output: &mut
         StepOutcome::LeftOut(reason) => (styled(DIM, "–"), styled(DIM, reason)),
         StepOutcome::Failed(reason) => (styled(BAD, "✗"), reason.clone()),
     };
-    output.line(format!("{mark} {:<10}  {said}", step.name))?;
+    output.prose(2, format!("{mark} {:<10}  {said}", step.name))?;
     Ok(())
 }
 
 fn tell_next(survey: &Survey, outcomes: &[(&SetupStep, StepOutcome)], is_dry: bool, output: &mut Output) -> anyhow::Result<()> {
     let ran = |name: &str| outcomes.iter().any(|(step, outcome)| step.name == name && *outcome == StepOutcome::Ran);
-    output.line("")?;
+    output.prose(2, "")?;
     let next = if is_dry {
         "Nothing was changed. `ctxbridge setup` does it, and asks before each step."
     } else if survey.client.is_err() {
@@ -237,6 +235,6 @@ fn tell_next(survey: &Survey, outcomes: &[(&SetupStep, StepOutcome)], is_dry: bo
     } else {
         "Next: `ctxbridge sessions` lists what is archived, `ctxbridge doctor` checks it all."
     };
-    output.line(fit(next, output.columns()))?;
+    output.prose(2, fit(next, output.columns()))?;
     Ok(())
 }
