@@ -91,7 +91,7 @@ impl AlreadyRecalled {
             entry.path().extension().is_none() && entry.metadata().is_ok_and(is_recent)
         });
         let handles = files.map(|file| {
-            let text = files::read_to_string(&file.path()).unwrap_or_default();
+            let text = files::read_to_string(file.path()).unwrap_or_default();
             text.lines().filter(|line| line.starts_with("ctx:")).map(str::to_owned).collect::<Vec<_>>()
         });
         handles.filter(|handles| !handles.is_empty()).collect()

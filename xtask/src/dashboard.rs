@@ -55,9 +55,12 @@ pub fn run(args: &PicturesArgs) -> Result<bool> {
     place.fill(args.turns)?;
     let workshop = workshop()?;
     let mut server = Server::start(&place)?;
-    for what in ["api/overview", "api/overview", "api/sessions/0", "api/changes"] {
+    let longest = place.longest_session()?;
+    let of_longest = ["conversation/ID/0", "conversation/ID/last", "session/ID"].map(|what| format!("api/{what}"));
+    let paths = ["overview", "overview", "sessions/0", "memory", "learnings/all", "changes"].map(|what| format!("api/{what}"));
+    for what in paths.into_iter().chain(of_longest) {
         let begun = Instant::now();
-        let bytes = server.get(what)?;
+        let bytes = server.get(&what.replace("ID", &longest))?;
         println!("{what}: {:.0} ms, {bytes} bytes", begun.elapsed().as_secs_f64() * 1e3);
     }
     let mut pictures = Command::new("node");
@@ -104,6 +107,14 @@ impl Place {
         Steps::default().run("indexing", &mut self.command(&["archive", "optimize"]), "")?;
         self.recall_turns()?;
         self.measure_hooks()
+    }
+
+    /// The session with the most turns.
+    fn longest_session(&self) -> Result<String> {
+        let db = Connection::open(self.data().join("archive.db"))?;
+        let sql = "SELECT sessions.session FROM turns JOIN transcripts ON transcripts.id = turns.transcript
+            JOIN sessions ON sessions.id = transcripts.session GROUP BY sessions.id ORDER BY count(*) DESC LIMIT 1";
+        Ok(db.query_row(sql, [], |row| row.get(0))?)
     }
 
     /// Notes down that turns came back into sessions, as hooks do.

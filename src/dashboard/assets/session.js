@@ -11,7 +11,7 @@ const MARKS = {
   compaction: { name: "compaction", color: "bad" },
   blocked: { name: "compaction that was blocked", color: "warn", dashes: true },
   announced: { name: "compaction without a summary", color: "warn" },
-  prune: { name: "drop without a compaction: pruned", color: "good", dashes: true },
+  prune: { name: "drop without a compaction, as by pruning", color: "good", dashes: true },
 };
 
 let chosen = null;
