@@ -3,5 +3,7 @@
 
 mod answers;
 mod browser;
+mod conversations;
+mod figures;
 mod guard;
 mod place;

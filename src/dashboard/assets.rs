@@ -6,9 +6,18 @@ pub(super) fn named(name: &str) -> Option<(&'static str, &'static [u8])> {
     const STYLE: &str = "text/css; charset=utf-8";
     Some(match name {
         "" => ("text/html; charset=utf-8", include_bytes!("assets/index.html")),
+        "api.js" => (SCRIPT, include_bytes!("assets/api.js")),
         "app.js" => (SCRIPT, include_bytes!("assets/app.js")),
         "charts.js" => (SCRIPT, include_bytes!("assets/charts.js")),
+        "conversation.js" => (SCRIPT, include_bytes!("assets/conversation.js")),
         "dom.js" => (SCRIPT, include_bytes!("assets/dom.js")),
+        "learnings.js" => (SCRIPT, include_bytes!("assets/learnings.js")),
+        "markdown.js" => (SCRIPT, include_bytes!("assets/markdown.js")),
+        "overview.js" => (SCRIPT, include_bytes!("assets/overview.js")),
+        "session.js" => (SCRIPT, include_bytes!("assets/session.js")),
+        "sessions.js" => (SCRIPT, include_bytes!("assets/sessions.js")),
+        "system.js" => (SCRIPT, include_bytes!("assets/system.js")),
+        "conversation.css" => (STYLE, include_bytes!("assets/conversation.css")),
         "style.css" => (STYLE, include_bytes!("assets/style.css")),
         "vendor/uPlot.esm.js" => (SCRIPT, include_bytes!("assets/vendor/uPlot.esm.js")),
         "vendor/uPlot.min.css" => (STYLE, include_bytes!("assets/vendor/uPlot.min.css")),

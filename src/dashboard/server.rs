@@ -34,10 +34,16 @@ pub(super) fn router(desk: Arc<DashboardService>, guard: Arc<Guard>) -> Router {
             get(|shared: State<RouterState>| answer(shared, |desk| Ok(json!({ "mark": desk.data_fingerprint() })))),
         )
         .route("/{token}/api/overview", get(|shared: State<RouterState>| answer(shared, DashboardService::overview)))
-        .route("/{token}/api/sessions", get(|shared: State<RouterState>| answer(shared, DashboardService::sessions)))
+        .route("/{token}/api/sessions/{skipped}", get(sessions))
         .route("/{token}/api/session/{id}", get(session))
         .route("/{token}/api/savings/{id}", get(savings))
         .route("/{token}/api/total", get(total))
+        .route("/{token}/api/memory", get(|shared: State<RouterState>| answer(shared, DashboardService::memory_use)))
+        .route("/{token}/api/conversation/{id}/{at}", get(conversation))
+        .route("/{token}/api/turn/{id}/{position}", get(turn))
+        .route("/{token}/api/learnings/{kind}", get(learnings))
+        .route("/{token}/api/learnings/{kind}/{words}", get(learnings_with))
+        .route("/{token}/api/learned/{id}", get(learned))
         .route("/{token}/api/search/{words}", get(search))
         .route("/{token}/api/state", get(|shared: State<RouterState>| answer(shared, DashboardService::health_report)))
         .route("/{token}/{name}", get(|Path((_, name)): Path<(String, String)>| file(name)))
@@ -69,6 +75,30 @@ async fn total(shared: State<RouterState>) -> Response {
     answer(shared, DashboardService::total_savings).await
 }
 
+async fn sessions(shared: State<RouterState>, Path((_, skipped)): Path<(String, usize)>) -> Response {
+    answer(shared, move |desk| desk.sessions(skipped)).await
+}
+
+async fn conversation(shared: State<RouterState>, Path((_, id, at)): Path<(String, String, String)>) -> Response {
+    answer(shared, move |desk| desk.conversation(&id, &at)).await
+}
+
+async fn turn(shared: State<RouterState>, Path((_, id, position)): Path<(String, String, usize)>) -> Response {
+    answer(shared, move |desk| desk.whole_turn(&id, position)).await
+}
+
+async fn learnings(shared: State<RouterState>, Path((_, kind)): PathArguments) -> Response {
+    answer(shared, move |desk| desk.learnings(&kind, "")).await
+}
+
+async fn learnings_with(shared: State<RouterState>, Path((_, kind, words)): Path<(String, String, String)>) -> Response {
+    answer(shared, move |desk| desk.learnings(&kind, &words)).await
+}
+
+async fn learned(shared: State<RouterState>, Path((_, id)): PathArguments) -> Response {
+    answer(shared, move |desk| desk.learnings_of(&id)).await
+}
+
 async fn search(shared: State<RouterState>, Path((_, words)): PathArguments) -> Response {
     answer(shared, move |desk| desk.search(&words)).await
 }
@@ -93,7 +123,7 @@ where
 
 fn status(trouble: &DataError) -> StatusCode {
     match trouble {
-        DataError::UnknownSession => StatusCode::NOT_FOUND,
+        DataError::UnknownSession | DataError::UnknownTurn => StatusCode::NOT_FOUND,
         DataError::TooLarge { .. } | DataError::NoCalls => StatusCode::UNPROCESSABLE_ENTITY,
         DataError::Store(_) | DataError::Search(_) | DataError::Prices(_) => StatusCode::SERVICE_UNAVAILABLE,
     }

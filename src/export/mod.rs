@@ -19,7 +19,8 @@ pub mod markdown;
 mod prose;
 mod redact;
 pub mod session_ref;
-mod tool;
+pub mod tool;
+pub mod turns;
 pub mod visible;
 
 use std::io::{self, Write};

@@ -30,7 +30,7 @@ pub(super) enum InputBlock<'c> {
 }
 
 /// Summary of a call in one line.
-pub(super) fn call_summary(call: &ExportedCall) -> Option<String> {
+pub fn call_summary(call: &ExportedCall) -> Option<String> {
     const TOLD: [&str; 12] = [
         "file_path",
         "notebook_path",

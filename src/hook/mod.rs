@@ -48,6 +48,7 @@ pub use log::Log;
 pub use metrics::{HookMeasurement, HookMetrics};
 pub use project_watch::{look_at_project, queue_move_notice};
 pub use recall::RECALL_TIMEOUT;
+pub use recall_history::AlreadyRecalled;
 pub use reply::{HookReply, Printed};
 pub use run_report::{HookRunReport, HookRunStats};
 pub use spool::{PendingWrite, Spool};

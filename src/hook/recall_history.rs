@@ -83,6 +83,20 @@ impl AlreadyRecalled {
         write().is_ok()
     }
 
+    /// Returns the handles of the turns that were added to each session that was active in the last 30 days.
+    pub fn turns_by_session(data: &Path) -> Vec<Vec<String>> {
+        let Some(oldest) = SystemTime::now().checked_sub(RECALL_RETENTION) else { return Vec::new() };
+        let files = fs::read_dir(data.join(FOLDER)).into_iter().flatten().flatten().filter(|entry| {
+            let is_recent = |metadata: fs::Metadata| metadata.modified().is_ok_and(|changed| changed >= oldest);
+            entry.path().extension().is_none() && entry.metadata().is_ok_and(is_recent)
+        });
+        let handles = files.map(|file| {
+            let text = files::read_to_string(file.path()).unwrap_or_default();
+            text.lines().filter(|line| line.starts_with("ctx:")).map(str::to_owned).collect::<Vec<_>>()
+        });
+        handles.filter(|handles| !handles.is_empty()).collect()
+    }
+
     /// Removes the histories of inactive sessions.
     pub fn forget_old(data: &Path) {
         let Some(oldest) = SystemTime::now().checked_sub(RECALL_RETENTION) else { return };

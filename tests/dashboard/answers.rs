@@ -83,7 +83,7 @@ fn a_new_user_is_told_what_to_do_and_nothing_is_made() {
     let served = Served::start(&sandbox);
     let overview = served.json("api/overview", 200);
     assert_eq!((&overview["is_empty"], &overview["turns"], &overview["capture"]["all"]), (&json!(true), &json!(0), &Value::Null));
-    assert_eq!(served.json("api/sessions", 200), json!({ "sessions": [], "has_more": false }));
+    assert_eq!(served.json("api/sessions/0", 200), json!({ "sessions": [], "has_more": false }));
     assert_eq!(served.json("api/search/anything", 200), json!({ "hits": [], "notes": [] }));
     assert!(served.json("api/session/none", 404)["error"].as_str().unwrap().contains("no such session"));
     assert!(served.json("api/savings/none", 404)["error"].as_str().unwrap().contains("no such session"));
@@ -105,25 +105,33 @@ fn answers_have_their_shapes() {
     assert_eq!(overview["days"].as_array().unwrap().len(), 30);
     let all = json!({
         "overview": shape(&overview),
-        "sessions": shape(&served.json("api/sessions", 200)),
+        "sessions": shape(&served.json("api/sessions/0", 200)),
         "session": shape(&served.json(&format!("api/session/{id}"), 200)),
         "savings": shape(&served.json(&format!("api/savings/{id}"), 200)),
         "total": shape(&served.json("api/total", 200)),
+        "conversation": shape(&served.json(&format!("api/conversation/{id}/0"), 200)),
+        "learnings": shape(&served.json("api/learnings/all", 200)),
+        "memory": shape(&served.json("api/memory", 200)),
         "search": shape(&served.json("api/search/the%20journal", 200)),
         "state": shape(&served.json("api/state", 200)),
     });
     assert_snapshot!(serde_json::to_string(&all).unwrap().replace("},\"", "},\n\""), @r#"
-    {"overview":{"is_empty":"bool","sessions":"number","turns":"number","compactions":"number","bytes_raw":"number","bytes_stored":"number","tiers":[{"tier":"text","segments_bytes":"number","database_bytes":"number","index_bytes":"number","vectors_bytes":"number"}],"days":[{"day":"text","done":"number","blocked":"number","announced":"number"}],"learnings":[],"capture":{"all":{"name":"text","runs":"number","failed":"number","recall_timeouts":"number","p50_ms":"number","p95_ms":"number"},
+    {"overview":{"is_empty":"bool","sessions":"number","turns":"number","compactions":"number","bytes_raw":"number","bytes_stored":"number","bytes_on_disk":"number","tiers":[{"tier":"text","segments_bytes":"number","database_bytes":"number","index_bytes":"number","vectors_bytes":"number"}],"days":[{"day":"text","done":"number","blocked":"number","announced":"number"}],"learnings":[],"capture":{"all":{"name":"text","runs":"number","failed":"number","recall_timeouts":"number","p50_ms":"number","p95_ms":"number"},
     "events":[{"name":"text","runs":"number","failed":"number","recall_timeouts":"number","p50_ms":"number","p95_ms":"number"}],"days":[{"name":"text","runs":"number","failed":"number","recall_timeouts":"number","p50_ms":"number","p95_ms":"number"}]}},
-    "sessions":{"sessions":[{"session":"text","title":"text","folder":"text","first_ms":"number","last_ms":"number","model":"text","context_tokens":"number","window_tokens":"null","optimized":"number"}],"has_more":"bool"},
-    "session":{"session":{"session":"text","title":"text","folder":"text","first_ms":"number","last_ms":"number","model":"text","context_tokens":"number","window_tokens":"null","optimized":"number"},
-    "turns":"number","points":[["number"]],"marks":[]},
+    "sessions":{"sessions":[{"session":"text","turns":"number","saved":"null","title":"text","folder":"text","first_ms":"number","last_ms":"number","model":"text","context_tokens":"number","window_tokens":"null","optimized":"number"}],"has_more":"bool"},
+    "session":{"session":{"session":"text","turns":"number","saved":"null","title":"text","folder":"text","first_ms":"number","last_ms":"number","model":"text","context_tokens":"number","window_tokens":"null","optimized":"number"},
+    "unit":"text","count":"number","points":[["number"]],"marks":[]},
     "savings":{"session":"text","answers":"number","model":"text","prices_dated":"text","price_note":"null","window_tokens":"number","threshold_tokens":"number","without":{"calls":"number","input_tokens":"number","cache_read_tokens":"number","cache_write_tokens":"number","uncached_tokens":"number","output_tokens":"number","cost_usd":"number","peak_tokens":"number","compactions":"number","answered":"number","prefix_changes":"number","text_chars":"number","verbatim_chars":"number","references":"number","lost_references":"number","edits":"number","blind_edits":"number","contexts":[["number"]]},
     "pruned":{"calls":"number","input_tokens":"number","cache_read_tokens":"number","cache_write_tokens":"number","uncached_tokens":"number","output_tokens":"number","cost_usd":"number","peak_tokens":"number","compactions":"number","answered":"number","prefix_changes":"number","text_chars":"number","verbatim_chars":"number","references":"number","lost_references":"number","edits":"number","blind_edits":"number","contexts":[["number"]]},
     "saved_tokens":"number","saved_usd":"number"},
-    "total":{"sessions":"number","pending":"number","left_out":"number","sentence":"text","tally":"text","prices_dated":"text","without":{"calls":"number","input_tokens":"number","cache_read_tokens":"number","cache_write_tokens":"number","uncached_tokens":"number","output_tokens":"number","cost_usd":"number","peak_tokens":"number","compactions":"number","answered":"number","prefix_changes":"number","text_chars":"number","verbatim_chars":"number","references":"number","lost_references":"number","edits":"number","blind_edits":"number"},
+    "total":{"sessions":"number","pending":"number","left_out":"number","compactions_avoided":"number","saved_tokens":"number","saved_usd":"number","over_time":{"length":"text","periods":[]},
+    "tally":"text","prices_dated":"text","without":{"calls":"number","input_tokens":"number","cache_read_tokens":"number","cache_write_tokens":"number","uncached_tokens":"number","output_tokens":"number","cost_usd":"number","peak_tokens":"number","compactions":"number","answered":"number","prefix_changes":"number","text_chars":"number","verbatim_chars":"number","references":"number","lost_references":"number","edits":"number","blind_edits":"number"},
     "pruned":{"calls":"number","input_tokens":"number","cache_read_tokens":"number","cache_write_tokens":"number","uncached_tokens":"number","output_tokens":"number","cost_usd":"number","peak_tokens":"number","compactions":"number","answered":"number","prefix_changes":"number","text_chars":"number","verbatim_chars":"number","references":"number","lost_references":"number","edits":"number","blind_edits":"number"}},
-    "search":{"hits":[{"handle":"text","session":"text","at_ms":"number","summary":"text","pieces":["text"]}],"notes":[]},
+    "conversation":{"session":{"session":"text","turns":"number","saved":"null","title":"text","folder":"text","first_ms":"number","last_ms":"number","model":"text","context_tokens":"number","window_tokens":"null","optimized":"number"},
+    "total":"number","rewound":"number","superseded":"number","from":"number","to":"number","target":"null","before":[],"turns":[{"position":"number","handle":"text","at_ms":"number","is_rewound":"bool","is_superseded":"bool","is_pinned":"bool","agent":"null","context_tokens":"number","messages":[{"kind":"text","at_ms":"number","text":"text","cut_chars":"number","is_error":"bool"}],"omitted":"number","is_cut":"bool","trouble":"null"}]},
+    "learnings":{"learnings":[],"has_more":"bool"},
+    "memory":{"turns":"number","sessions":"number","most":[]},
+    "search":{"hits":[{"handle":"text","session":"text","title":"text","folder":"text","is_rewound":"bool","at_ms":"number","summary":"text","pieces":["text"]}],"notes":[]},
     "state":{"checks":[{"id":"text","status":"text","detail":"text","next":"null"}],"compactions":{"answered":"number","left":"number","newest":[{"at_ms":"number","session":"text","cause":"text","messages_before":"number","messages_after":"null","reason":"text"}]}}}
     "#);
 }
@@ -200,9 +208,14 @@ pub fn hostile_text_comes_back_as_json_text() {
     import(&sandbox);
     sandbox.cli(&["archive", "search", "quokka"]);
     let served = Served::start(&sandbox);
-    for path in
-        ["api/sessions", "api/search/quokka", &format!("api/session/{id}"), &format!("api/search/{}", "%3Cscript%3E%27%22%28")]
-    {
+    for path in [
+        "api/sessions/0",
+        "api/search/quokka",
+        &format!("api/session/{id}"),
+        &format!("api/conversation/{id}/0"),
+        &format!("api/search/{}", "%3Cscript%3E%27%22%28"),
+        &format!("api/learnings/all/{}", "%3Cscript%3E%27%22%28"),
+    ] {
         let answer = served.get(path);
         assert_eq!((answer.status, answer.header("content-type")), (200, Some("application/json")), "{path}: {answer:?}");
         serde_json::from_str::<Value>(&answer.body).unwrap();
@@ -211,11 +224,13 @@ pub fn hostile_text_comes_back_as_json_text() {
     let compactions = &served.json("api/state", 200)["compactions"];
     assert_eq!((&compactions["answered"], &compactions["left"]), (&json!(1), &json!(1)));
     assert_eq!(compactions["newest"][0]["reason"], json!(format!("{HOSTILE}\\u{{1b}}[31m")), "{compactions}");
-    let session = &served.json("api/sessions", 200)["sessions"][0];
+    let session = &served.json("api/sessions/0", 200)["sessions"][0];
     assert!(
         session["folder"].as_str().unwrap().contains(HOSTILE) && session["title"].as_str().unwrap().contains(HOSTILE),
         "{session}"
     );
+    let turn = &served.json(&format!("api/conversation/{id}/0"), 200)["turns"][0];
+    assert_eq!(turn["messages"][1]["text"], json!(format!("The quokka says {HOSTILE}")));
     let hits = served.json("api/search/quokka", 200);
     let pieces = hits["hits"][0]["pieces"].as_array().unwrap();
     assert!(pieces.len() >= 3 && pieces[1].as_str().unwrap().to_lowercase().contains("quokka"), "{hits}");
@@ -267,7 +282,7 @@ fn a_damaged_archive_is_told_and_left_alone() {
         fs::remove_file(sandbox.data().join(left)).ok();
     }
     fs::write(sandbox.database(), &junk).unwrap();
-    for path in ["api/overview", "api/sessions", "api/search/the"] {
+    for path in ["api/overview", "api/sessions/0", "api/search/the"] {
         let told = served.json(path, 503)["error"].as_str().unwrap().to_owned();
         assert!(told.contains("archive.db"), "{told}");
     }
@@ -284,7 +299,7 @@ fn one_who_writes_is_in_nobodys_way_and_no_archive_is_held_open() {
     let served = Served::start(&sandbox);
     let writer = rusqlite::Connection::open(sandbox.database()).unwrap();
     writer.execute_batch("BEGIN IMMEDIATE; UPDATE sessions SET model = 'half'").unwrap();
-    let sessions = served.json("api/sessions", 200);
+    let sessions = served.json("api/sessions/0", 200);
     assert_ne!(sessions["sessions"][0]["model"], "half");
     writer.execute_batch("ROLLBACK").unwrap();
     // Only who has it to themselves may leave WAL mode.

@@ -10,6 +10,7 @@ use ctxbridge_testkit::sandbox::Sandbox;
 use ctxbridge_testkit::transcript::Kind;
 
 use crate::dashboard::answers::{asked_compactions, hostile, import, metrics};
+use crate::dashboard::conversations::branched;
 use crate::dashboard::place::Served;
 
 const NEXT: &str =
@@ -61,10 +62,12 @@ fn passes(case: &str, served: &Served) {
     assert!(output.status.success(), "{case}: {}{}", said(&output.stdout), said(&output.stderr));
 }
 
-/// Three sessions, one of them hostile, and the newest with compactions; hooks that were measured.
+/// Four sessions, one of them hostile and one with a branch, and others with compactions; learnings, memory that was used, and hooks
+/// that were measured.
 fn lived_in() -> Sandbox {
     let sandbox = Sandbox::new();
     hostile(&sandbox);
+    let branched = branched(&sandbox);
     for seed in [1, 2] {
         sandbox.generate(Kind::Compacted, 1_500, seed);
     }
@@ -78,7 +81,9 @@ fn lived_in() -> Sandbox {
         SELECT session, ?1 - 86400000 * (id % 9), 'auto', turns, summary FROM compactions";
     assert!(db.execute(recent, [now]).unwrap() > 3, "the sessions have no compactions");
     drop(db);
-    sandbox.cli(&["archive", "search", "quokka"]);
+    sandbox.cli(&["archive", "optimize"]).done();
+    let turns = sandbox.json(&["archive", "show", &branched])["turns"].clone();
+    sandbox.cli(&["recall", turns[0]["handle"].as_str().unwrap()]).done();
     sandbox
 }
 
@@ -88,13 +93,38 @@ fn in_a_browser(case: &str) {
 }
 
 #[test]
-fn it_loads_and_charts_have_data() {
+fn it_shows_savings_first_and_charts_have_data() {
     in_a_browser("loads");
 }
 
 #[test]
-fn it_searches_and_hostile_text_stays_text() {
+fn sessions_have_titles_and_hits_lead_into_a_conversation() {
     in_a_browser("searches");
+}
+
+#[test]
+fn a_conversation_can_be_read() {
+    in_a_browser("reads");
+}
+
+#[test]
+fn a_long_conversation_is_turned_page_by_page() {
+    in_a_browser("pages");
+}
+
+#[test]
+fn learnings_are_listed_and_filtered() {
+    in_a_browser("learnings");
+}
+
+#[test]
+fn health_is_told_when_something_is_wrong() {
+    in_a_browser("health");
+}
+
+#[test]
+fn one_or_two_points_have_sensible_axes() {
+    in_a_browser("axes");
 }
 
 #[test]
@@ -103,8 +133,8 @@ fn it_is_dark_where_that_is_wanted() {
 }
 
 #[test]
-fn it_fits_a_narrow_window() {
-    in_a_browser("narrow");
+fn it_fits_every_window_and_axe_finds_nothing() {
+    in_a_browser("fits");
 }
 
 #[test]

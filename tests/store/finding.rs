@@ -17,6 +17,7 @@ on_every_store!(
     where_a_conversation_began,
     how_full_the_window_was,
     what_is_kept,
+    what_is_used_most,
     what_changed_since,
     tidying_up_takes_nothing_away,
 );
@@ -202,6 +203,27 @@ fn what_is_kept(kind: Kind) {
     for store in [&mut *store, &mut *place.open()] {
         // The fork still has the second; the third is of a conversation that is no more.
         assert_eq!(kept(store, 9), [id(2), id(3)], "what was taken back by hand stays so");
+    }
+}
+
+fn what_is_used_most(kind: Kind) {
+    let place = Place::new(kind);
+    let mut store = place.open();
+    let lines = [user(1, "One."), user(2, "Two."), compact_summary(3, "What was said."), user(4, "Four.")];
+    place.archive(&mut *store, "s", &lines);
+    place.archive(&mut *store, "fork", &lines[..1]);
+    let used = |store: &mut dyn Store, limit| {
+        store.most_used(limit).unwrap().iter().map(|turn| (turn.turn.id, turn.access_count)).collect::<Vec<_>>()
+    };
+    assert_eq!(used(&mut *store, 9), [], "nothing was restored yet");
+    let all = turns(&mut *store, "s");
+    let key = session(&mut *store, "s").unwrap().key;
+    let summary = store.summaries(key).unwrap()[0].entry;
+    store.touch(&[all[0].entry, all[1].entry, summary], NOW).unwrap();
+    store.touch(&[all[1].entry, summary], NOW + 1).unwrap();
+    for store in [&mut *store, &mut *place.open()] {
+        assert_eq!(used(store, 9), [(id(2), 2), (id(1), 1)], "each once, and no summary");
+        assert_eq!(used(store, 1), [(id(2), 2)]);
     }
 }
 

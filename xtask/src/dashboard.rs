@@ -20,7 +20,7 @@ use crate::tools::{require_node, root, target};
 
 #[derive(Debug, clap::Args)]
 pub struct PicturesArgs {
-    /// Folder for dashboard-light.png, dashboard-dark.png and dashboard-narrow.png
+    /// Folder for dashboard-light.png, dashboard-session-light.png, and the same in dark and narrow
     folder: PathBuf,
     /// Turns of other sessions in the archive, in addition to the few that are visible
     #[arg(long, default_value_t = 0)]
@@ -39,6 +39,9 @@ const SESSIONS: u64 = 12;
 const HOURS: i64 = 41;
 /// Runs of hooks that were measured.
 const RUNS: i64 = 900;
+/// Sessions into which turns came back, and the most of these turns.
+const RECALLED: usize = 9;
+const RECALLED_TURNS: usize = 6;
 
 pub fn run(args: &PicturesArgs) -> Result<bool> {
     require_node()?;
@@ -52,9 +55,12 @@ pub fn run(args: &PicturesArgs) -> Result<bool> {
     place.fill(args.turns)?;
     let workshop = workshop()?;
     let mut server = Server::start(&place)?;
-    for what in ["api/overview", "api/overview", "api/sessions", "api/changes"] {
+    let longest = place.longest_session()?;
+    let of_longest = ["conversation/ID/0", "conversation/ID/last", "session/ID"].map(|what| format!("api/{what}"));
+    let paths = ["overview", "overview", "sessions/0", "memory", "learnings/all", "changes"].map(|what| format!("api/{what}"));
+    for what in paths.into_iter().chain(of_longest) {
         let begun = Instant::now();
-        let bytes = server.get(what)?;
+        let bytes = server.get(&what.replace("ID", &longest))?;
         println!("{what}: {:.0} ms, {bytes} bytes", begun.elapsed().as_secs_f64() * 1e3);
     }
     let mut pictures = Command::new("node");
@@ -99,7 +105,32 @@ impl Place {
         Steps::default().run("importing", self.command(&["archive", "import"]).arg(&sessions), "")?;
         self.bring_to_now()?;
         Steps::default().run("indexing", &mut self.command(&["archive", "optimize"]), "")?;
+        self.recall_turns()?;
         self.measure_hooks()
+    }
+
+    /// The session with the most turns.
+    fn longest_session(&self) -> Result<String> {
+        let db = Connection::open(self.data().join("archive.db"))?;
+        let sql = "SELECT sessions.session FROM turns JOIN transcripts ON transcripts.id = turns.transcript
+            JOIN sessions ON sessions.id = transcripts.session GROUP BY sessions.id ORDER BY count(*) DESC LIMIT 1";
+        Ok(db.query_row(sql, [], |row| row.get(0))?)
+    }
+
+    /// Notes down that turns came back into sessions, as hooks do.
+    fn recall_turns(&self) -> Result<()> {
+        let db = Connection::open(self.data().join("archive.db"))?;
+        let newest =
+            "SELECT lower(hex(substr(uuid, 1, 4))) FROM turns WHERE superseded IS NULL ORDER BY started_ms DESC LIMIT ?1";
+        let handles: Vec<String> =
+            db.prepare(newest)?.query_map([(RECALLED + RECALLED_TURNS) as i64], |row| row.get(0))?.collect::<Result<_, _>>()?;
+        let folder = self.data().join("recalled");
+        fs::create_dir_all(&folder)?;
+        for (number, some) in handles.windows(RECALLED_TURNS).take(RECALLED).enumerate() {
+            let some = &some[..1 + number % RECALLED_TURNS];
+            fs::write(folder.join(number.to_string()), some.iter().map(|digits| format!("ctx:{digits}\n")).collect::<String>())?;
+        }
+        Ok(())
     }
 
     /// Made-up sessions are of a made-up time, and the page shows the last 30 days.

@@ -165,6 +165,9 @@ pub trait TurnReader {
 
     /// Returns the turns that the user pinned, newest first, at most `limit`.
     fn pinned(&mut self, limit: usize) -> Result<Vec<StoredTurn>, StoreError>;
+
+    /// Returns the turns whose content was restored most often, the most often used first, at most `limit`.
+    fn most_used(&mut self, limit: usize) -> Result<Vec<StoredTurn>, StoreError>;
 }
 
 /// Progress of archiving a transcript.

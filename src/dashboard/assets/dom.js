@@ -1,4 +1,4 @@
-// Making elements. Whatever comes from a transcript is text here, never HTML.
+// Making elements, and numbers for people. Whatever comes from a transcript is text here, never HTML.
 
 export const byId = (id) => document.getElementById(id);
 
@@ -10,7 +10,7 @@ export function el(name, attributes = {}, ...children) {
     else if (value === true) made.setAttribute(key, "");
     else if (value !== false && value != null) made.setAttribute(key, value);
   }
-  made.append(...children.filter((child) => child != null));
+  made.append(...children.filter((child) => child != null && child !== false));
   return made;
 }
 
@@ -28,14 +28,24 @@ export function table(caption, heads, rows) {
 
 const grouped = new Intl.NumberFormat("en-US");
 const short = new Intl.NumberFormat("en-US", { notation: "compact", maximumFractionDigits: 1 });
+const cents = new Intl.NumberFormat("en-US", { minimumFractionDigits: 2, maximumFractionDigits: 2 });
+const minus = (text) => text.replace("-", "\u2212");
 
-export const number = (value) => grouped.format(value);
-export const tokens = (value) => (value == null ? "–" : `${short.format(value)} tokens`);
-export const compact = (value) => short.format(value);
-export const usd = (value) => `${value < 0 ? "−" : ""}$${Math.abs(value).toFixed(2)}`;
-export const percent = (share) => `${(share * 100).toFixed(share < 1 && share > 0.99 ? 2 : 0)} %`;
+export const number = (value) => minus(grouped.format(value));
+export const compact = (value) => minus(short.format(value));
+export const tokens = (value) => (value == null ? "–" : `${compact(value)} tokens`);
+export const usd = (value) => `${value < 0 ? "\u2212" : ""}$${Math.abs(value) >= 1000 ? grouped.format(Math.round(Math.abs(value))) : cents.format(Math.abs(value))}`;
+export const percent = (share) => `${(share * 100).toFixed(share < 1 && share > 0.99 ? 2 : 0)}\u00a0%`;
 export const ms = (value) => (value < 1000 ? `${value < 10 ? value.toFixed(1) : Math.round(value)} ms` : `${(value / 1000).toFixed(1)} s`);
-export const many = (count, name) => `${number(count)} ${name}${count === 1 ? "" : "s"}`;
+export const many = (count, name, names = `${name}s`) => `${number(count)} ${count === 1 ? name : names}`;
+export const shortId = (id) => id.slice(0, 8);
+export const nameOf = (session) => session.title || `Session ${shortId(session.session)}`;
+
+/** The last part of a folder's path: the project, as people call it. A number by itself says too little. */
+export function project(folder) {
+  const parts = folder?.split(/[\\/]/).filter(Boolean) ?? [];
+  return (parts.at(-1)?.length < 3 ? parts.slice(-2).join("/") : parts.at(-1)) ?? null;
+}
 
 export function bytes(value) {
   const units = ["bytes", "KB", "MB", "GB", "TB"];
@@ -53,4 +63,30 @@ export function time(at) {
   const date = new Date(at);
   const two = (part) => String(part).padStart(2, "0");
   return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ${two(date.getHours())}:${two(date.getMinutes())}`;
+}
+
+const UNITS = [["year", 365 * 86_400], ["month", 30 * 86_400], ["week", 7 * 86_400], ["day", 86_400], ["hour", 3_600], ["minute", 60]];
+
+/** How long ago something was, with the time itself to be seen by pointing at it. */
+export function ago(at) {
+  if (!at) return "–";
+  const seconds = Math.max(0, (Date.now() - at) / 1000);
+  const [unit, length] = UNITS.find(([, length]) => seconds >= length) ?? [null, 1];
+  const said = unit ? `${many(Math.floor(seconds / length), unit)} ago` : "just now";
+  return el("time", { datetime: new Date(at).toISOString(), title: time(at) }, said);
+}
+
+/** Parts of a line with dots between them; empty ones are left out. */
+export function dotted(...parts) {
+  const known = parts.filter((part) => part != null && part !== "" && part !== false);
+  return known.flatMap((part, at) => (at ? [" · ", part] : [part]));
+}
+
+/** Replaces the children of an element, so that who is in it with the keyboard stays where they are. */
+export function replaceKeepingFocus(host, children) {
+  const within = () => [...host.querySelectorAll("a, button")];
+  const at = host.contains(document.activeElement) ? within().indexOf(document.activeElement) : -1;
+  const key = document.activeElement?.dataset?.key;
+  host.replaceChildren(...children);
+  if (at >= 0) (within().find((one) => key && one.dataset.key === key) ?? within()[at])?.focus({ preventScroll: true });
 }

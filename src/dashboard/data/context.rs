@@ -1,12 +1,15 @@
 //! Size of a session's context over time.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
+use super::calls::numbered;
 use super::{DashboardService, DataError, ListedSession, session};
 use ctxbridge_archive::store::StoredCompaction;
 
 /// Maximum number of points of a line: a screen has no more.
-const MAX_SERIES_POINTS: usize = 2_000;
+pub(super) const MAX_SERIES_POINTS: usize = 2_000;
 /// Least drop that counts as pruning, in tokens and as a share of the context before. Smaller ones may come from different ways
 /// of counting.
 const MIN_DROP_TOKENS: u64 = 1_000;
@@ -17,12 +20,25 @@ const MIN_DROP_SHARE: f64 = 0.05;
 pub struct ContextSeries {
     /// The session.
     pub session: ListedSession,
-    /// Number of turns whose context is known.
-    pub turns: u64,
-    /// Milliseconds since 1970 and tokens; at most 2,000, the highest and lowest of each stretch.
-    pub points: Vec<(i64, u64)>,
+    /// The unit that is counted.
+    pub unit: SeriesUnit,
+    /// Number of calls or turns whose context is known.
+    pub count: u64,
+    /// Number of the call or turn, from 1, its time in milliseconds since 1970, and its tokens; at most 2,000, the highest and
+    /// lowest of each stretch.
+    pub points: Vec<(usize, i64, u64)>,
     /// Events, in order of time.
     pub marks: Vec<ContextMark>,
+}
+
+/// Unit of a series.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SeriesUnit {
+    /// A call of the model: one request to the API.
+    Call,
+    /// A turn, where the transcript is too large, or damaged.
+    Turn,
 }
 
 /// An event that shrank a context, or nearly did.
@@ -30,6 +46,8 @@ pub struct ContextSeries {
 pub struct ContextMark {
     /// Milliseconds since 1970.
     pub at_ms: i64,
+    /// Number of calls or turns before it.
+    pub behind: usize,
     /// `compaction`, `blocked` or `announced`; `prune` if the context shrank without any of them, as pruning does.
     pub kind: &'static str,
     /// Tokens before, where they are known.
@@ -43,21 +61,26 @@ impl DashboardService {
     pub fn session(&self, id: &str) -> Result<ContextSeries, DataError> {
         let mut store = self.opened()?;
         let found = session(&mut *store, id)?;
-        let points = store.contexts(found.key)?;
+        let (unit, points) = match self.calls(&mut *store, &found)? {
+            Some(calls) => (SeriesUnit::Call, calls),
+            None => (SeriesUnit::Turn, Arc::new(store.contexts(found.key)?)),
+        };
         let compactions = store.compactions(Some(found.key), i64::MIN)?;
         let title = self.titles(&mut *store, std::slice::from_ref(&found))?.pop().flatten();
+        let mut session = self.listed(&mut *store, found, title)?;
         drop(store);
-        let marks = marks(&points, &compactions);
+        session.saved = self.savings_by_session()?.get(&session.session).copied();
         Ok(ContextSeries {
-            session: self.listed(found, title),
-            turns: points.len() as u64,
-            points: downsample(&points, MAX_SERIES_POINTS),
-            marks,
+            session,
+            unit,
+            count: points.len() as u64,
+            points: numbered(&points).into_iter().map(|((number, at_ms), tokens)| (number, at_ms, tokens)).collect(),
+            marks: marks(&points, &compactions),
         })
     }
 }
 
-/// All recorded compactions, and every drop between two turns that none of them explains.
+/// All recorded compactions, and every drop between two calls that none of them explains.
 fn marks(points: &[(i64, u64)], compactions: &[StoredCompaction]) -> Vec<ContextMark> {
     let mut marks: Vec<ContextMark> = compactions
         .iter()
@@ -66,6 +89,7 @@ fn marks(points: &[(i64, u64)], compactions: &[StoredCompaction]) -> Vec<Context
             let tokens = |index: Option<usize>| index.and_then(|index| points.get(index)).map(|(_, tokens)| *tokens);
             ContextMark {
                 at_ms: compaction.at_ms,
+                behind,
                 kind: if compaction.is_done {
                     "compaction"
                 } else if compaction.is_blocked {
@@ -78,13 +102,13 @@ fn marks(points: &[(i64, u64)], compactions: &[StoredCompaction]) -> Vec<Context
             }
         })
         .collect();
-    let prunes = points.windows(2).filter_map(|pair| {
+    let prunes = (1..).zip(points.windows(2)).filter_map(|(behind, pair)| {
         let [(from_ms, before), (at_ms, after)] = *pair else { return None };
         let drop = before.saturating_sub(after);
         let is_explained =
             compactions.iter().any(|compaction| !compaction.is_blocked && (from_ms..=at_ms).contains(&compaction.at_ms));
         let is_large = drop >= MIN_DROP_TOKENS && drop as f64 >= before as f64 * MIN_DROP_SHARE;
-        let mark = ContextMark { at_ms, kind: "prune", before_tokens: Some(before), after_tokens: Some(after) };
+        let mark = ContextMark { at_ms, behind, kind: "prune", before_tokens: Some(before), after_tokens: Some(after) };
         (is_large && !is_explained).then_some(mark)
     });
     marks.extend(prunes);
@@ -128,11 +152,12 @@ mod tests {
     fn a_drop_that_no_compaction_explains_is_a_prune() {
         let points = [(10, 50_000), (20, 90_000), (30, 60_000), (40, 100_000), (50, 20_000), (60, 19_500)];
         let found = marks(&points, &[compaction(45, true, false), compaction(58, false, true)]);
-        let told: Vec<_> = found.iter().map(|mark| (mark.at_ms, mark.kind, mark.before_tokens, mark.after_tokens)).collect();
+        let told: Vec<_> =
+            found.iter().map(|mark| (mark.at_ms, mark.behind, mark.kind, mark.before_tokens, mark.after_tokens)).collect();
         let expected = [
-            (30, "prune", Some(90_000), Some(60_000)),
-            (45, "compaction", Some(100_000), Some(20_000)),
-            (58, "blocked", Some(20_000), Some(19_500)),
+            (30, 2, "prune", Some(90_000), Some(60_000)),
+            (45, 4, "compaction", Some(100_000), Some(20_000)),
+            (58, 5, "blocked", Some(20_000), Some(19_500)),
         ];
         assert_eq!(told, expected);
     }

@@ -5,9 +5,15 @@ The archive is opened for reading, and closed before anything long is done with 
 times of the files tell whether anything has changed.
 */
 
+mod calls;
 mod context;
+mod conversation;
+mod learnings;
+mod memory;
+mod messages;
 mod mod_compactions;
 mod overview;
+mod periods;
 mod savings;
 mod search;
 mod sessions;
@@ -21,6 +27,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use serde::Serialize;
 
@@ -36,16 +43,24 @@ use ctxbridge_common::files;
 use ctxbridge_prune as prune;
 use ctxbridge_prune::simulate::prices::PricesError;
 
-pub use context::{ContextMark, ContextSeries, downsample};
+pub use context::{ContextMark, ContextSeries, SeriesUnit, downsample};
+pub use conversation::{ConversationPage, ReadTurn};
+pub use learnings::{LearningList, ListedLearning};
+pub use memory::{MemoryUse, UsedTurn};
+pub use messages::ShownMessage;
 pub use mod_compactions::{AskedCompaction, ModCompactions};
 pub use overview::{DayCompactions, Overview, TierUsage};
+pub use periods::{PeriodLength, SavingsOverTime, SavingsPeriod};
 pub use savings::{Savings, simulate};
 pub use search::{DashboardHits, SearchHit};
 pub use sessions::{ListedSession, SessionList};
-pub use total::TotalSavings;
+pub use total::{SessionSavings, TotalSavings};
 
 /// Time for which the state of patch, mod and hooks is cached: examining them takes seconds.
 const HEALTH_CACHE_DURATION: Duration = Duration::from_secs(60);
+
+/// Maximum characters of a session's title.
+const TITLE_CHARS: usize = 120;
 
 /// Locations and settings of the dashboard.
 pub struct DashboardConfig {
@@ -82,6 +97,9 @@ pub enum DataError {
     /// There is no such session.
     #[error("the archive has no such session; it may have been moved aside since, so load the page again")]
     UnknownSession,
+    /// There is no such turn.
+    #[error("the session has no such turn; it may have been forgotten, or its transcript rewritten, so load the page again")]
+    UnknownTurn,
     /// The session is too large to be replayed inside the dashboard.
     #[error("its transcript has {} MB, and no more than {} are replayed here; `ctxbridge prune simulate FILE` does it", bytes >> 20, most >> 20)]
     TooLarge {
@@ -101,6 +119,12 @@ pub struct DashboardService {
     finder: Mutex<Searcher>,
     /// The newest overview, and the mark it belongs to.
     overview: Mutex<Option<(String, Overview)>>,
+    /// The newest memory use, and the mark it belongs to.
+    memory: Mutex<Option<(String, MemoryUse)>>,
+    /// The turns of the session that was read last, and the mark they belong to.
+    turns: Mutex<Option<(String, Arc<conversation::TurnList>)>>,
+    /// Calls of the session that was shown last: its id and size, and the calls.
+    calls: Mutex<Option<(calls::CallsKey, Arc<Vec<calls::SeriesPoint>>)>>,
     looked: Mutex<Option<(Instant, HealthReport)>>,
     /// By session and the number of its bytes.
     replayed: Mutex<HashMap<(String, u64), Savings>>,
@@ -128,6 +152,9 @@ impl DashboardService {
             finder: Mutex::new(Searcher::new(source.data.clone())),
             source,
             overview: Mutex::default(),
+            memory: Mutex::default(),
+            turns: Mutex::default(),
+            calls: Mutex::default(),
             looked: Mutex::default(),
             replayed: Mutex::default(),
             replaying: Mutex::default(),
@@ -141,10 +168,10 @@ impl DashboardService {
     /// asking every few seconds costs nothing and touches no database.
     pub fn data_fingerprint(&self) -> String {
         let data = &self.source.data;
-        let [database, log, autopilot] = ["archive.db", "archive.db-wal", "autopilot"].map(|name| data.join(name));
+        let own = ["archive.db", "archive.db-wal", "autopilot", "recalled", "search.db"].map(|name| data.join(name));
         let metrics = HookMetrics::in_dir(data).path().to_owned();
         let journal = JsonlStore::journal_in(self.source.archive.folder());
-        let stamps = [database, log, metrics, autopilot, journal].map(|path| files::stamp(&path));
+        let stamps: Vec<_> = own.into_iter().chain([metrics, journal]).map(|path| files::stamp(&path)).collect();
         ctxbridge_common::digest::of_bytes(format!("{stamps:?}").as_bytes()).to_string()[..16].to_owned()
     }
 
@@ -174,9 +201,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The day of a moment, as `2026-11-22`.
-fn day(ms: i64, zone: &TimeZone) -> Option<String> {
-    Some(Timestamp::from_millisecond(ms).ok()?.to_zoned(zone.clone()).date().to_string())
+/// The day of a moment.
+fn date(ms: i64, zone: &TimeZone) -> Option<Date> {
+    Some(Timestamp::from_millisecond(ms).ok()?.to_zoned(zone.clone()).date())
 }
 
 /// Puts a text on one line of at most `chars` characters. Tags in it stay: the page shows everything as text.

@@ -6,8 +6,11 @@ use std::path::Path;
 use jiff::{Timestamp, ToSpan};
 use serde::Serialize;
 
-use super::{DashboardService, DataError, day, lock};
+use super::sessions::INDEX_BUSY_TIMEOUT;
+use super::{DashboardService, DataError, date, lock};
 use crate::hook::HookRunReport;
+use ctxbridge_archive::search::SearchIndex;
+use ctxbridge_archive::search::index::ANN_FILE;
 use ctxbridge_archive::store::StoredCompaction;
 
 /// Number of days in the overview.
@@ -26,8 +29,10 @@ pub struct Overview {
     pub compactions: u64,
     /// Bytes of all transcripts.
     pub bytes_raw: u64,
-    /// Bytes that the archive takes, cold files included.
+    /// Bytes that the archive takes, as `ctxbridge archive status` counts them: without what is made from it.
     pub bytes_stored: u64,
+    /// Bytes of all files: the archive with its log and cold files, the search index, and vectors.
+    pub bytes_on_disk: u64,
     /// The same by tier.
     pub tiers: Vec<TierUsage>,
     /// The last 30 days, oldest first, including those without compactions.
@@ -49,7 +54,7 @@ pub struct TierUsage {
     pub database_bytes: u64,
     /// The search index of words, with excerpts.
     pub index_bytes: u64,
-    /// The file for vector search.
+    /// Vectors, which are in the file of the index, and the file that makes it fast to compare many of them.
     pub vectors_bytes: u64,
 }
 
@@ -95,8 +100,12 @@ impl DashboardService {
         let sizes = store.tiers()?;
         drop(store);
         let size = |name: &str| file_bytes(&data.join(name));
-        let index_bytes = size("search.db") + size("search.db-wal");
-        let vectors_bytes = nearest_bytes(data);
+        // A vector in the log only is in neither; the log is written back soon.
+        let index = SearchIndex::open_existing(data, INDEX_BUSY_TIMEOUT).ok().flatten();
+        let in_index = index.and_then(|index| index.vector_bytes().ok()).unwrap_or(0);
+        let index_file = size("search.db") + size("search.db-wal");
+        let index_bytes = index_file.saturating_sub(in_index);
+        let vectors_bytes = in_index.min(index_file) + nearest_bytes(data);
         // In JSON Lines there are no tiers, and no log.
         let log = if sizes.is_empty() { 0 } else { size("archive.db-wal") };
         let database = totals.bytes_stored + log;
@@ -123,9 +132,10 @@ impl DashboardService {
             turns: totals.turns,
             compactions: totals.compactions,
             bytes_raw: totals.bytes_raw,
-            bytes_stored: database + index_bytes + vectors_bytes + bytes_of(2).unwrap_or(0),
+            bytes_stored: totals.bytes_stored,
+            bytes_on_disk: database + index_bytes + vectors_bytes + bytes_of(2).unwrap_or(0),
             tiers,
-            days: by_day(first, &compactions, |ms| day(ms, &self.source.zone)),
+            days: by_day(first, &compactions, |ms| date(ms, &self.source.zone).map(|day| day.to_string())),
             learnings,
             capture,
         })
@@ -157,10 +167,10 @@ fn file_bytes(path: &Path) -> u64 {
     path.metadata().map_or(0, |metadata| metadata.len())
 }
 
-/// Bytes of the files for vector search, which are next to the index.
+/// Bytes of the files that make vector search fast, which are next to the index.
 fn nearest_bytes(data: &Path) -> u64 {
     let files = std::fs::read_dir(data).into_iter().flatten().flatten();
-    let is_one = |name: &str| name.starts_with("search.") && !name.starts_with("search.db");
+    let is_one = |name: &str| name.starts_with(ANN_FILE);
     files.filter(|file| is_one(&file.file_name().to_string_lossy())).map(|file| file_bytes(&file.path())).sum()
 }
 

@@ -1,10 +1,13 @@
 //! The search box.
 
+use std::collections::HashMap;
+
 use serde::Serialize;
 
-use super::{DashboardService, DataError, lock, one_line};
+use super::{DashboardService, DataError, TITLE_CHARS, lock, one_line};
 use ctxbridge_archive::quote;
 use ctxbridge_archive::search::{Hit, SearchRequest};
+use ctxbridge_archive::store::Session;
 
 /// Maximum number of hits.
 const MAX_HITS: usize = 20;
@@ -31,6 +34,12 @@ pub struct SearchHit {
     pub handle: String,
     /// The session.
     pub session: String,
+    /// Its title.
+    pub title: Option<String>,
+    /// The folder that the client worked in.
+    pub folder: Option<String>,
+    /// `true` if the conversation went back to before the turn.
+    pub is_rewound: bool,
     /// Start time, in milliseconds since 1970.
     pub at_ms: i64,
     /// The subject, in one line.
@@ -51,11 +60,19 @@ impl DashboardService {
         let Some(mut store) = self.open()? else { return Ok(DashboardHits::default()) };
         let request = SearchRequest { limit: MAX_HITS, ..SearchRequest::new(words) };
         let found = finder.search(&mut *store, &request, MAX_REFRESHED_ENTRIES, &mut |_| {})?;
-        Ok(DashboardHits { hits: found.hits.iter().map(shown).collect(), notes: found.notes })
+        let mut sessions: HashMap<&str, Option<Session>> = HashMap::new();
+        for hit in &found.hits {
+            let (_, _, session) = hit.identity();
+            if !sessions.contains_key(session) {
+                sessions.insert(session, store.session(session)?);
+            }
+        }
+        let shown = found.hits.iter().map(|hit| shown(hit, sessions.get(hit.identity().2).and_then(Option::as_ref)));
+        Ok(DashboardHits { hits: shown.collect(), notes: found.notes })
     }
 }
 
-fn shown(hit: &Hit) -> SearchHit {
+fn shown(hit: &Hit, of: Option<&Session>) -> SearchHit {
     let (handle, at_ms, session) = hit.identity();
     let (mut pieces, mut at) = (Vec::new(), 0);
     for mark in &hit.snippet.marks {
@@ -64,5 +81,14 @@ fn shown(hit: &Hit) -> SearchHit {
         at = mark.end;
     }
     pieces.push(hit.snippet.text.get(at..).unwrap_or_default().to_owned());
-    SearchHit { handle, session: session.to_owned(), at_ms, summary: one_line(&hit.summary, SUMMARY_CHARS), pieces }
+    SearchHit {
+        handle,
+        session: session.to_owned(),
+        title: of.and_then(|session| session.title.as_deref()).map(|title| one_line(title, TITLE_CHARS)),
+        folder: of.and_then(|session| session.folder.clone()),
+        is_rewound: hit.is_rewound(),
+        at_ms,
+        summary: one_line(&hit.summary, SUMMARY_CHARS),
+        pieces,
+    }
 }

@@ -4,19 +4,17 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::{DashboardService, DataError, one_line};
+use super::{DashboardService, DataError, SessionSavings, TITLE_CHARS, one_line};
 use crate::autopilot;
 use ctxbridge_archive::search::SearchIndex;
-use ctxbridge_archive::store::{Session, SessionReader};
+use ctxbridge_archive::store::{Session, SessionReader, StoreReader};
 
-/// Maximum number of listed sessions, the newest. Search finds the others.
-const MAX_LISTED_SESSIONS: usize = 100;
-/// Maximum characters of a title.
-const TITLE_CHARS: usize = 120;
+/// Number of sessions of a page of the list.
+const PAGE_SESSIONS: usize = 100;
 /// Time to wait while another process writes the index. Without the index, sessions have no titles.
-const INDEX_BUSY_TIMEOUT: Duration = Duration::from_millis(100);
+pub(super) const INDEX_BUSY_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// The newest sessions.
+/// Sessions, a page of them.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SessionList {
     /// The sessions, the newest first.
@@ -30,6 +28,10 @@ pub struct SessionList {
 pub struct ListedSession {
     /// The id.
     pub session: String,
+    /// Number of its turns, as `ctxbridge sessions` counts them.
+    pub turns: u64,
+    /// What pruning saves in it; none until it was replayed.
+    pub saved: Option<SessionSavings>,
     /// Its title, or else the first prompt, if the search index has it.
     pub title: Option<String>,
     /// The folder that the client worked in.
@@ -49,15 +51,24 @@ pub struct ListedSession {
 }
 
 impl DashboardService {
-    /// Lists the newest sessions.
-    pub fn sessions(&self) -> Result<SessionList, DataError> {
+    /// Lists sessions, the newest first, without the newest `skipped` ones.
+    pub fn sessions(&self, skipped: usize) -> Result<SessionList, DataError> {
         let Some(mut store) = self.open()? else { return Ok(SessionList { sessions: Vec::new(), has_more: false }) };
-        let mut found = store.sessions("", None, MAX_LISTED_SESSIONS + 1)?;
-        let has_more = found.len() > MAX_LISTED_SESSIONS;
-        found.truncate(MAX_LISTED_SESSIONS);
+        let end = skipped.saturating_add(PAGE_SESSIONS);
+        let mut found = store.sessions("", None, end.saturating_add(1))?;
+        let has_more = found.len() > end;
+        found.truncate(end);
+        found.drain(..skipped.min(found.len()));
         let titles = self.titles(&mut *store, &found)?;
+        let mut sessions = Vec::with_capacity(found.len());
+        for (session, title) in found.into_iter().zip(titles) {
+            sessions.push(self.listed(&mut *store, session, title)?);
+        }
         drop(store);
-        let sessions = found.into_iter().zip(titles).map(|(session, title)| self.listed(session, title)).collect();
+        let saved = self.savings_by_session()?;
+        for session in &mut sessions {
+            session.saved = saved.get(&session.session).copied();
+        }
         Ok(SessionList { sessions, has_more })
     }
 
@@ -76,9 +87,17 @@ impl DashboardService {
         sessions.iter().map(title).collect()
     }
 
-    pub(super) fn listed(&self, session: Session, title: Option<String>) -> ListedSession {
+    /// Describes a session, without its savings.
+    pub(super) fn listed(
+        &self,
+        store: &mut dyn StoreReader,
+        session: Session,
+        title: Option<String>,
+    ) -> Result<ListedSession, DataError> {
         let state = autopilot::WindowStateStore::in_dir(&self.source.data).load(&session.session);
-        ListedSession {
+        Ok(ListedSession {
+            turns: store.session_stats(session.key)?.most_turns(),
+            saved: None,
             session: session.session,
             title,
             folder: session.folder,
@@ -88,6 +107,6 @@ impl DashboardService {
             context_tokens: session.context_tokens,
             window_tokens: session.window,
             optimized: state.map_or(0, |state| state.prune_count),
-        }
+        })
     }
 }

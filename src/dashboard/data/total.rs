@@ -1,20 +1,23 @@
 //! Savings by pruning over all sessions. Each session is replayed once, in the background, and the result is kept in a file.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::AddAssign;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Instant;
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::periods::{SavingsOverTime, over_time};
 use super::savings::{MAX_REPLAYED_BYTES, simulate};
-use super::{DashboardService, DataError, lock};
+use super::{DashboardService, DataError, date, lock};
 use ctxbridge_archive::store::EVERYTHING;
 use ctxbridge_common::{digest, files};
 use ctxbridge_prune::simulate::ReplayTotals;
-use ctxbridge_prune::simulate::compare::{CostTally, sentence};
+use ctxbridge_prune::simulate::compare::CostTally;
 use ctxbridge_prune::simulate::prices::Prices;
 
 /// Name of the file in the data folder.
@@ -32,8 +35,11 @@ pub struct TotalSavings {
     pub pending: u64,
     /// Sessions that cannot be: the model never answered, or they are too large.
     pub left_out: u64,
-    /// The difference, in words.
-    pub sentence: String,
+    /// The differences.
+    #[serde(flatten)]
+    pub saved: SessionSavings,
+    /// The same by day, week or month.
+    pub over_time: SavingsOverTime,
     /// Sessions by what pruning does to their cost, in words.
     pub tally: String,
     /// The day on which prices were looked up.
@@ -42,6 +48,17 @@ pub struct TotalSavings {
     pub without: ReplayTotals,
     /// With pruning, by the user's settings.
     pub pruned: ReplayTotals,
+}
+
+/// What pruning saves. Negative if it costs more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct SessionSavings {
+    /// Compactions that do not happen.
+    pub compactions_avoided: i64,
+    /// Tokens that need not be sent.
+    pub saved_tokens: i64,
+    /// US dollars.
+    pub saved_usd: f64,
 }
 
 /// Results of replays.
@@ -64,10 +81,31 @@ struct KeptReplay {
     totals: Option<[ReplayTotals; 2]>,
 }
 
-/// A session of the archive: its id and its transcript's size.
+/// A session of the archive: its id, its transcript's size, and its end.
 pub(super) struct Replayable {
     session: String,
     bytes: u64,
+    last_ms: Option<i64>,
+}
+
+impl SessionSavings {
+    /// The differences between two replays.
+    pub fn between([without, pruned]: &[ReplayTotals; 2]) -> Self {
+        let less = |without: u64, pruned: u64| without.cast_signed() - pruned.cast_signed();
+        Self {
+            compactions_avoided: less(without.compactions, pruned.compactions),
+            saved_tokens: less(without.input_tokens, pruned.input_tokens),
+            saved_usd: without.cost_usd - pruned.cost_usd,
+        }
+    }
+}
+
+impl AddAssign for SessionSavings {
+    fn add_assign(&mut self, other: Self) {
+        self.compactions_avoided += other.compactions_avoided;
+        self.saved_tokens += other.saved_tokens;
+        self.saved_usd += other.saved_usd;
+    }
 }
 
 impl DashboardService {
@@ -76,32 +114,50 @@ impl DashboardService {
         let all = self.replayable()?;
         let mut kept = lock(&self.kept);
         let kept = self.loaded(&mut kept)?;
+        let today = date(Timestamp::now().as_millisecond(), &self.source.zone).unwrap_or_default();
         let mut total = TotalSavings {
             sessions: 0,
             pending: 0,
             left_out: 0,
-            sentence: String::new(),
+            saved: SessionSavings::default(),
+            over_time: over_time(&[], today),
             tally: String::new(),
             prices_dated: Prices::built_in()?.dated,
             without: ReplayTotals::default(),
             pruned: ReplayTotals::default(),
         };
-        let mut tally = CostTally::default();
+        let (mut tally, mut by_day) = (CostTally::default(), Vec::new());
         for one in all.iter() {
             match kept.of(one) {
                 None => total.pending += 1,
                 Some(KeptReplay { totals: None, .. }) => total.left_out += 1,
-                Some(KeptReplay { totals: Some([without, pruned]), .. }) => {
+                Some(KeptReplay { totals: Some(totals @ [without, pruned]), .. }) => {
                     total.sessions += 1;
+                    let saved = SessionSavings::between(totals);
+                    total.saved += saved;
+                    let day = one.last_ms.and_then(|ms| date(ms, &self.source.zone));
+                    by_day.extend(day.map(|day| (day, saved)));
                     tally.add(without, pruned);
                     total.without += *without;
                     total.pruned += *pruned;
                 }
             }
         }
-        total.sentence = sentence(&total.without, &total.pruned);
+        total.over_time = over_time(&by_day, today);
         total.tally = tally.sentence();
         Ok(total)
+    }
+
+    /// Returns what pruning saves in each session that was replayed.
+    pub(super) fn savings_by_session(&self) -> Result<HashMap<String, SessionSavings>, DataError> {
+        let all = self.replayable()?;
+        let mut kept = lock(&self.kept);
+        let kept = self.loaded(&mut kept)?;
+        let saved = all.iter().filter_map(|one| {
+            let totals = kept.of(one)?.totals.as_ref()?;
+            Some((one.session.clone(), SessionSavings::between(totals)))
+        });
+        Ok(saved.collect())
     }
 
     /// Replays the sessions that are pending, on a thread of its own, unless that is being done.
@@ -152,7 +208,7 @@ impl DashboardService {
             }
             next
         };
-        let Some(Replayable { session, bytes }) = next else { return Ok(false) };
+        let Some(Replayable { session, bytes, .. }) = next else { return Ok(false) };
         let totals = match self.replayed_totals(session) {
             _ if *bytes > MAX_REPLAYED_BYTES => None,
             Err(DataError::Store(error)) if error.is_busy() => return Err(error.into()),
@@ -194,7 +250,7 @@ impl DashboardService {
             for session in store.sessions("", None, usize::MAX)? {
                 let transcripts = store.transcripts(session.key)?;
                 if let Some(own) = transcripts.iter().find(|transcript| transcript.part.is_conversation()) {
-                    all.push(Replayable { session: session.session, bytes: own.bytes });
+                    all.push(Replayable { session: session.session, bytes: own.bytes, last_ms: session.last_ms });
                 }
             }
         }

@@ -270,4 +270,21 @@ impl TurnReader for PostgresStore {
             Ok(first_of_each(list(db, &sql, &[])?, count))
         })
     }
+
+    /// Those of this user. Content that several sessions have is listed once.
+    fn most_used(&mut self, count: usize) -> Result<Vec<StoredTurn>, StoreError> {
+        self.read(|db| {
+            let sql = format!(
+                "{} AND turns.owner = session_user::text AND turns.entry IN (
+                    SELECT id FROM ctxbridge.entries WHERE tenant = $1 AND owner = session_user::text AND access_count > 0 AND summary IS NULL
+                    ORDER BY access_count DESC, accessed_ms DESC, id DESC LIMIT $2)
+                 ORDER BY access_count DESC, accessed_ms DESC, superseded IS NOT NULL, started_ms DESC, turns.id DESC",
+                *SELECT_TURNS
+            );
+            let mut seen = HashSet::new();
+            let mut turns = list(db, &sql, &[&row_limit(count)])?;
+            turns.retain(|turn| seen.insert(turn.entry));
+            Ok(turns)
+        })
+    }
 }

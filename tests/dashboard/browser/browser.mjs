@@ -21,14 +21,16 @@ export async function launch() {
   return chromium.launch({ ...where, args: ["--no-sandbox", "--disable-gpu"] });
 }
 
-/** Opens the dashboard, does something with it, and says what it asked for and complained of. */
-export async function visit(browser, url, options, work) {
+/** Opens the dashboard, does something with it, and says what it asked for and complained of. `answers` stand for those of the server. */
+export async function visit(browser, url, { answers = {}, ...options }, work) {
   // Where LANG is C, headless Chromium has a language that its own Intl does not know.
   const context = await browser.newContext({ locale: "en-US", viewport: { width: 1280, height: 900 }, ...options });
   const seen = { requests: [], complaints: [] };
   await context.route("**/*", (route) => {
-    seen.requests.push(route.request().url());
-    return route.continue();
+    const asked = route.request().url();
+    seen.requests.push(asked);
+    const answer = Object.entries(answers).find(([path]) => asked.endsWith(path));
+    return answer ? route.fulfill({ json: answer[1] }) : route.continue();
   });
   const page = await context.newPage();
   page.on("console", (message) => {

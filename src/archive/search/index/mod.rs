@@ -36,6 +36,7 @@ pub(super) use lexical::{BM25_K1, SMOOTHING, idf};
 pub use lexical::{LexicalQuery, QueryTerm};
 pub use tables::OWN_COLUMNS;
 pub(super) use tables::{TABLES, WordTable};
+pub use vectors::ANN_FILE;
 
 /// The name of the file in the data folder.
 pub const FILE: &str = "search.db";

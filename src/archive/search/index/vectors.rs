@@ -82,6 +82,15 @@ impl SearchIndex {
         self.wrap_error(work())
     }
 
+    /// Returns the bytes of all vectors in the index. The file for the nearest ones has others.
+    ///
+    /// # Errors
+    /// As [`Self::detach`].
+    pub fn vector_bytes(&self) -> Result<u64, SearchError> {
+        let sum = "SELECT coalesce(sum(length(data)), 0) FROM vectors";
+        self.wrap_error(self.db.query_row(sum, [], |row| row.get::<_, i64>(0))).map(i64::cast_unsigned)
+    }
+
     /// Stores the vectors of an entry's passages; an entry without text has none.
     ///
     /// # Errors

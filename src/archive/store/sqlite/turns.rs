@@ -1,5 +1,6 @@
 //! Lists of turns.
 
+use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use rusqlite::{Connection, OptionalExtension, Params, Result, Row, params};
@@ -229,6 +230,23 @@ impl<S: SqliteQueries> TurnReader for S {
         self.query(|db| {
             let sql = of_kept("ORDER BY superseded IS NOT NULL, started_ms DESC, turns.id DESC");
             Ok(first_of_each(list(db, &sql, [])?, limit))
+        })
+    }
+
+    /// Content that several sessions have is listed once.
+    fn most_used(&mut self, count: usize) -> Result<Vec<StoredTurn>, StoreError> {
+        self.query(|db| {
+            let sql = format!(
+                "{} FROM (SELECT * FROM entries WHERE access_count > 0 AND text IS NULL
+                    ORDER BY access_count DESC, accessed_ms DESC, id DESC LIMIT ?1) AS entries
+                 CROSS JOIN turns ON turns.entry = entries.id {AROUND}
+                 ORDER BY access_count DESC, accessed_ms DESC, superseded IS NOT NULL, started_ms DESC, turns.id DESC",
+                *COLUMNS
+            );
+            let mut seen = HashSet::new();
+            let mut turns = list(db, &sql, [limit(count)])?;
+            turns.retain(|turn| seen.insert(turn.entry));
+            Ok(turns)
         })
     }
 }
