@@ -2,17 +2,19 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, ensure};
+use anyhow::{Context as _, bail, ensure};
 use clap::builder::styling::AnsiColor;
 use serde_json::json;
 
-use super::output::{BOLD, DIM, GOOD, count, duration, size, styled};
+use super::output::{BOLD, DIM, GOOD, count, duration, short, size, styled};
 use super::{CommandOutcome, Output};
 use crate::demo::{self, DemoConversation, PROMPTS, bars};
 use ctxbridge_client::releases;
-use ctxbridge_common::digest;
+use ctxbridge_common::{digest, paths};
 use ctxbridge_patch::catalog::Catalog;
 use ctxbridge_patch::inspect::TargetState;
 use ctxbridge_patch::install::Target;
@@ -25,13 +27,13 @@ use ctxbridge_syntax::with_deep_stack;
 #[command(after_help = "Examples:
   ctxbridge demo
   ctxbridge demo --release 2.1.112
-  ctxbridge demo ~/.npm-global/lib/node_modules/@anthropic-ai/claude-code
+  ctxbridge demo --client ~/.npm-global/lib/node_modules/@anthropic-ai/claude-code
 
 Runs a copy in a temporary folder against a local stub of the Messages API. Needs no account, and network access only for npm.")]
 pub(super) struct DemoArgs {
     /// Client to copy: an executable, a cli.js or a package folder [default: the newest release from npm]
-    #[arg(value_name = "PATH", conflicts_with = "release")]
-    path: Option<PathBuf>,
+    #[arg(long, value_name = "PATH", conflicts_with = "release")]
+    client: Option<PathBuf>,
     /// Release to fetch from npm, such as 2.1.112
     #[arg(long, value_name = "VERSION")]
     release: Option<String>,
@@ -40,13 +42,9 @@ pub(super) struct DemoArgs {
 impl DemoArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         let begun = Instant::now();
-        let source = match &self.path {
+        let source = match &self.client {
             Some(path) => Target::at(path)?,
-            None => {
-                let release = self.release.clone().map_or_else(releases::newest, Ok)?;
-                output.note(&format!("fetching Claude Code {release} with npm (up to 180 MB), unless it is in the cache"));
-                Target::at(&releases::fetch_client(&release)?)?
-            }
+            None => Target::at(&self.fetched(output)?)?,
         };
         let scratch = tempfile::tempdir().context("cannot make a temporary folder")?;
         let client = demo::copy_client(&source, &scratch.path().join("client"))?;
@@ -109,9 +107,49 @@ impl DemoArgs {
         } else {
             output.line("")?;
             output.line(comparison(&unpatched, &patched))?;
-            output.line(format!("{} `ctxbridge patch apply` does this to your own client.", styled(GOOD, "done.")))?;
+            output.line(format!("{} `ctxbridge setup` installs it, step by step; `ctxbridge uninstall` takes it out.", styled(GOOD, "Next:")))?;
+            if self.client.is_none()
+                && let Ok(cache) = paths::cache_path()
+            {
+                let told = format!("The release stays in {}; delete that folder, or `ctxbridge uninstall --purge` does.", short(&cache));
+                output.prose(2, styled(DIM, told))?;
+            }
         }
         Ok(CommandOutcome::Yes)
+    }
+
+    /// The release that is asked for, or the newest; one of the cache where npm reaches nothing.
+    fn fetched(&self, output: &Output) -> anyhow::Result<PathBuf> {
+        let hint = "`ctxbridge demo --client PATH` shows it with a client that you have";
+        output.progress("asking npm for the newest release");
+        let release = match (&self.release, releases::newest()) {
+            (Some(release), _) => release.clone(),
+            (None, Ok(release)) => release,
+            (None, Err(error)) => match releases::newest_cached() {
+                Some(release) => {
+                    output.note(&format!("npm is out of reach, so this is the newest release in the cache, {release}"));
+                    release
+                }
+                None => bail!("{error}; {hint}"),
+            },
+        };
+        let is_done = AtomicBool::new(false);
+        let fetched = thread::scope(|scope| {
+            // npm says nothing while it loads 80 MB.
+            scope.spawn(|| {
+                let begun = Instant::now();
+                while !is_done.load(Ordering::Acquire) {
+                    let seconds = begun.elapsed().as_secs();
+                    output.progress(&format!("fetching Claude Code {release} with npm (80 MB, once), {seconds} s"));
+                    thread::park_timeout(Duration::from_millis(500));
+                }
+            });
+            let fetched = releases::fetch_client(&release);
+            is_done.store(true, Ordering::Release);
+            fetched
+        });
+        output.clear_progress();
+        fetched.map_err(|error| anyhow::anyhow!("{error}; {hint}"))
     }
 
     fn sites(&self, target: &Target, catalog: &Catalog) -> anyhow::Result<Vec<String>> {

@@ -206,6 +206,18 @@ pub fn fetch_client(version: &str) -> Result<PathBuf, FetchError> {
     Ok(fetch(&package, version)?.join(client_file(&package)))
 }
 
+/// The newest release of the client in the cache, if there is one.
+pub fn newest_cached() -> Option<String> {
+    let packages = [native_package().ok()?, CLIENT_PACKAGE.to_owned()];
+    let versions = packages.iter().flat_map(|package| {
+        let all = paths::cache_path().map(|cache| cache.join("releases").join(package.rsplit('/').next().unwrap_or(package)));
+        let folders = all.ok().and_then(|folder| entries(&folder).ok()).unwrap_or_default();
+        folders.into_iter().filter(|folder| folder.join("package").join(client_file(package)).is_file())
+    });
+    let version = |folder: PathBuf| Version::parse(folder.file_name()?.to_str()?).ok();
+    versions.filter_map(version).max().map(|version| version.to_string())
+}
+
 /// Records that a release in the cache was used. A failure to do so is ignored.
 fn touch(folder: &Path) {
     fs::File::open(folder).and_then(|folder| folder.set_modified(SystemTime::now())).ok();
@@ -273,6 +285,9 @@ fn npm(arguments: &[&str], folder: &Path, release: &str) -> Result<String, Fetch
     let program = if cfg!(windows) { "npm.cmd" } else { "npm" };
     let mut command = Command::new(program);
     command.args(arguments).current_dir(folder).stdin(Stdio::null());
+    // Offline, npm would try again for more than a minute before it says so.
+    command.env("npm_config_fetch_retries", "1").env("npm_config_fetch_retry_maxtimeout", "2000");
+    command.env("npm_config_fetch_retry_mintimeout", "500");
     let output = command.output().map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => FetchError::NoNpm(release.to_owned()),
         _ => FetchError::Npm { release: release.to_owned(), message: error.to_string() },
