@@ -11,6 +11,8 @@ const FEWEST_SLOTS = 8;
 const LABEL_PIXELS = 64;
 /** Width of the y axis. */
 const AXIS_PIXELS = 58;
+/** Room at the right, where half of the last label stands. */
+const EDGE_PIXELS = 20;
 
 const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 const charts = new Map();
@@ -138,7 +140,7 @@ export const ticks = (host) => ticksOf(charts.get(host));
 function ticksOf({ about, height, canvas }) {
   const { from, to, step } = uprightOf(about, height);
   const values = Array.from({ length: Math.round((to - from) / step) + 1 }, (_, at) => from + at * step);
-  const positions = ticksAlong(about, canvas.clientWidth - AXIS_PIXELS);
+  const positions = ticksAlong(about, canvas.clientWidth - AXIS_PIXELS - EDGE_PIXELS);
   return { x: positions.map((tick) => below(about, tick)), y: values.map(about.tick ?? compact), values, positions };
 }
 
@@ -166,7 +168,7 @@ function options(chart) {
   return {
     width: chart.canvas.clientWidth,
     height,
-    padding: [8, 8, 0, 0],
+    padding: [8, EDGE_PIXELS, 0, 0],
     legend: { show: false },
     cursor: { show: false },
     scales: {
