@@ -9,6 +9,8 @@ const MOST_ROWS = 300;
 const FEWEST_SLOTS = 8;
 /** Width that a label below a chart needs. */
 const LABEL_PIXELS = 64;
+/** The same for a number. */
+const NUMBER_PIXELS = 44;
 /** Width of the y axis. */
 const AXIS_PIXELS = 58;
 /** Room at the right, where half of the last label stands. */
@@ -122,7 +124,7 @@ function along(about) {
 
 /** Positions below which a label stands: the newest, and others as far as there is room. */
 function ticksAlong(about, width) {
-  const most = Math.max(2, Math.floor(width / LABEL_PIXELS));
+  const most = Math.max(2, Math.floor(width / (about.labels ? LABEL_PIXELS : NUMBER_PIXELS)));
   if (!about.labels) {
     const last = about.x.at(-1) ?? 1;
     const step = niceStep(last, most, 1);
