@@ -9,8 +9,12 @@ const MOST_ROWS = 300;
 const FEWEST_SLOTS = 8;
 /** Width that a label below a chart needs. */
 const LABEL_PIXELS = 64;
+/** The same for a number. */
+const NUMBER_PIXELS = 44;
 /** Width of the y axis. */
 const AXIS_PIXELS = 58;
+/** Room at the right, where half of the last label stands. */
+const EDGE_PIXELS = 20;
 
 const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 const charts = new Map();
@@ -120,7 +124,7 @@ function along(about) {
 
 /** Positions below which a label stands: the newest, and others as far as there is room. */
 function ticksAlong(about, width) {
-  const most = Math.max(2, Math.floor(width / LABEL_PIXELS));
+  const most = Math.max(2, Math.floor(width / (about.labels ? LABEL_PIXELS : NUMBER_PIXELS)));
   if (!about.labels) {
     const last = about.x.at(-1) ?? 1;
     const step = niceStep(last, most, 1);
@@ -138,7 +142,7 @@ export const ticks = (host) => ticksOf(charts.get(host));
 function ticksOf({ about, height, canvas }) {
   const { from, to, step } = uprightOf(about, height);
   const values = Array.from({ length: Math.round((to - from) / step) + 1 }, (_, at) => from + at * step);
-  const positions = ticksAlong(about, canvas.clientWidth - AXIS_PIXELS);
+  const positions = ticksAlong(about, canvas.clientWidth - AXIS_PIXELS - EDGE_PIXELS);
   return { x: positions.map((tick) => below(about, tick)), y: values.map(about.tick ?? compact), values, positions };
 }
 
@@ -166,7 +170,7 @@ function options(chart) {
   return {
     width: chart.canvas.clientWidth,
     height,
-    padding: [8, 8, 0, 0],
+    padding: [8, EDGE_PIXELS, 0, 0],
     legend: { show: false },
     cursor: { show: false },
     scales: {

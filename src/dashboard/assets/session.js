@@ -35,7 +35,7 @@ export async function open(id, at, words) {
   if (chosen !== id) return null;
   about(series);
   byId("learned").hidden = !learned.learnings.length;
-  byId("learned").querySelector("summary").textContent = `Show ${many(learned.learnings.length, "learning")}`;
+  byId("learned").querySelector("summary").textContent = `${learned.has_more ? "Show the first" : "Show"} ${many(learned.learnings.length, "learning")}`;
   replaceKeepingFocus(byId("learned-list"), learned.learnings.map((learning) => learningRow(learning, false)));
   if (!isOther && series.session.turns > turns) offerNewTurns();
   turns = series.session.turns;

@@ -1,7 +1,7 @@
 // The list of sessions, and the search in all of them.
 
 import { ask, path } from "./api.js";
-import { ago, byId, dotted, el, many, nameOf, project, replaceKeepingFocus, shortId, usd } from "./dom.js";
+import { ago, byId, dotted, el, many, nameOf, project, replaceKeepingFocus, usd } from "./dom.js";
 
 let listed = [];
 let shownWords = "";
@@ -15,12 +15,14 @@ export const turnLink = (id, handle, words) => `${sessionLink(id)}/${encodeURICo
 /** A session in a list. */
 export function sessionRow(session) {
   const { saved } = session;
-  const parts = saved ? [saved.compactions_avoided ? `${many(saved.compactions_avoided, "compaction")} avoided` : null, Math.abs(saved.saved_usd) >= 0.005 ? `${usd(saved.saved_usd)} saved` : null] : [];
+  const avoided = saved?.compactions_avoided > 0 ? `${many(saved.compactions_avoided, "compaction")} avoided` : null;
+  const isCheaper = saved?.saved_usd >= 0.005;
+  const money = isCheaper ? `${usd(saved.saved_usd)} saved` : saved?.saved_usd <= -0.005 ? `${usd(-saved.saved_usd)} more` : "";
   return el("li", {}, el("a", { class: "row", href: sessionLink(session.session), "data-key": session.session, title: session.folder },
     el("span", { class: "name" }, nameOf(session)),
     el("span", { class: "side muted" }, ago(session.last_ms)),
-    el("span", { class: "muted" }, ...dotted(project(session.folder), many(session.turns, "turn"), shortId(session.session))),
-    el("span", { class: `side${saved?.saved_usd > 0 ? " good" : " muted"}` }, ...dotted(...parts))));
+    el("span", { class: "muted" }, ...dotted(project(session.folder), many(session.turns, "turn"), avoided)),
+    el("span", { class: `side${isCheaper ? " good" : " muted"}` }, money)));
 }
 
 /** Reads the first page of the list again, and as many others as were shown. */

@@ -9,8 +9,16 @@ use super::{DashboardService, DataError, lock};
 use ctxbridge_archive::store::{EVERYTHING, Session, Store, StoredTranscript, TurnSelection};
 use ctxbridge_transcript::{RecordKind, RepeatedRows, records_from};
 
-/// Time and context size of a call or a turn: milliseconds since 1970, and tokens.
-pub(super) type SeriesPoint = (i64, u64);
+/// Context of a call or a turn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct SeriesPoint {
+    /// Milliseconds since 1970.
+    pub at_ms: i64,
+    /// Size of its context.
+    pub tokens: u64,
+    /// Transcript and byte offset, if they are known.
+    pub location: Option<(i64, u64)>,
+}
 
 /// Id, bytes and number of rewritings of a session's transcripts: calls stay the same as long as these do.
 pub(super) type CallsKey = (String, u64, u64);
@@ -41,10 +49,12 @@ impl DashboardService {
             }
             let of_it = rewound.iter().filter(|turn| turn.transcript == transcript.key);
             let spans: Vec<(u64, u64)> = of_it.map(|turn| (turn.turn.start, turn.turn.end)).collect();
-            read_calls(&text, &spans, &mut seen, &mut calls);
+            read_calls(transcript.key, &text, &spans, &mut seen, &mut calls);
         }
         // A copy of a transcript may go on where the other ends.
-        calls.sort_by_key(|(at_ms, _)| *at_ms);
+        if transcripts.len() > 1 {
+            calls.sort_by_key(|call: &SeriesPoint| call.at_ms);
+        }
         let calls = Arc::new(calls);
         *lock(&self.calls) = Some((key, Arc::clone(&calls)));
         Ok(Some(calls))
@@ -53,7 +63,7 @@ impl DashboardService {
 
 /// Reads the calls of a transcript that are not in the spans that were rewound. Lines with the same message are one call; a resumed
 /// session may repeat them.
-fn read_calls(text: &[u8], rewound: &[(u64, u64)], seen: &mut HashSet<String>, calls: &mut Vec<SeriesPoint>) {
+fn read_calls(transcript: i64, text: &[u8], rewound: &[(u64, u64)], seen: &mut HashSet<String>, calls: &mut Vec<SeriesPoint>) {
     let mut open: Option<String> = None;
     records_from(text, 0, &mut RepeatedRows::default(), &mut |start, _, record| {
         let is_rewound = rewound.iter().any(|(from, to)| (*from..*to).contains(&start));
@@ -64,20 +74,21 @@ fn read_calls(text: &[u8], rewound: &[(u64, u64)], seen: &mut HashSet<String>, c
         let id = record.message_id().or(record.uuid()).unwrap_or_default();
         if open.as_deref() == Some(id) {
             // The first line of a streamed answer may not have the final figures.
-            if let Some((_, known)) = calls.last_mut() {
-                *known = tokens.max(*known);
+            if let Some(call) = calls.last_mut() {
+                call.tokens = tokens.max(call.tokens);
             }
         } else if seen.insert(id.to_owned()) {
             open = Some(id.to_owned());
-            let before = calls.last().map_or(0, |(at_ms, _)| *at_ms);
-            calls.push((record.timestamp().unwrap_or(before), tokens));
+            let before = calls.last().map_or(0, |call| call.at_ms);
+            let at_ms = record.timestamp().unwrap_or(before);
+            calls.push(SeriesPoint { at_ms, tokens, location: Some((transcript, start)) });
         }
     });
 }
 
 /// Numbers of calls and turns begin with 1, as people count.
 pub(super) fn numbered(points: &[SeriesPoint]) -> Vec<((usize, i64), u64)> {
-    let numbered: Vec<_> = points.iter().enumerate().map(|(at, (at_ms, tokens))| ((at + 1, *at_ms), *tokens)).collect();
+    let numbered: Vec<_> = points.iter().enumerate().map(|(at, point)| ((at + 1, point.at_ms), point.tokens)).collect();
     super::downsample(&numbered, MAX_SERIES_POINTS)
 }
 
@@ -108,9 +119,10 @@ mod tests {
         ];
         let start: u64 = lines[..4].iter().map(|line| line.len() as u64).sum();
         let mut calls = Vec::new();
-        read_calls(lines.concat().as_bytes(), &[(start, start + 1)], &mut HashSet::new(), &mut calls);
-        let sizes: Vec<u64> = calls.iter().map(|(_, tokens)| *tokens).collect();
+        read_calls(7, lines.concat().as_bytes(), &[(start, start + 1)], &mut HashSet::new(), &mut calls);
+        let sizes: Vec<u64> = calls.iter().map(|call| call.tokens).collect();
         assert_eq!(sizes, [120, 200, 250]);
-        assert_eq!(numbered(&calls)[2], ((3, calls[2].0), 250));
+        assert_eq!(calls[0].location, Some((7, 0)));
+        assert_eq!(numbered(&calls)[2], ((3, calls[2].at_ms), 250));
     }
 }

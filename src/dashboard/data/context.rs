@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::calls::numbered;
+use super::calls::{SeriesPoint, numbered};
 use super::{DashboardService, DataError, ListedSession, session};
 use ctxbridge_archive::store::StoredCompaction;
 
@@ -63,7 +63,11 @@ impl DashboardService {
         let found = session(&mut *store, id)?;
         let (unit, points) = match self.calls(&mut *store, &found)? {
             Some(calls) => (SeriesUnit::Call, calls),
-            None => (SeriesUnit::Turn, Arc::new(store.contexts(found.key)?)),
+            None => {
+                let turns = store.contexts(found.key)?.into_iter();
+                let points = turns.map(|(at_ms, tokens)| SeriesPoint { at_ms, tokens, location: None });
+                (SeriesUnit::Turn, Arc::new(points.collect()))
+            }
         };
         let compactions = store.compactions(Some(found.key), i64::MIN)?;
         let title = self.titles(&mut *store, std::slice::from_ref(&found))?.pop().flatten();
@@ -81,12 +85,12 @@ impl DashboardService {
 }
 
 /// All recorded compactions, and every drop between two calls that none of them explains.
-fn marks(points: &[(i64, u64)], compactions: &[StoredCompaction]) -> Vec<ContextMark> {
+fn marks(points: &[SeriesPoint], compactions: &[StoredCompaction]) -> Vec<ContextMark> {
     let mut marks: Vec<ContextMark> = compactions
         .iter()
         .map(|compaction| {
-            let behind = points.partition_point(|(at_ms, _)| *at_ms <= compaction.at_ms);
-            let tokens = |index: Option<usize>| index.and_then(|index| points.get(index)).map(|(_, tokens)| *tokens);
+            let behind = points_before(points, compaction);
+            let tokens = |index: Option<usize>| index.and_then(|index| points.get(index)).map(|point| point.tokens);
             ContextMark {
                 at_ms: compaction.at_ms,
                 behind,
@@ -103,10 +107,14 @@ fn marks(points: &[(i64, u64)], compactions: &[StoredCompaction]) -> Vec<Context
         })
         .collect();
     let prunes = (1..).zip(points.windows(2)).filter_map(|(behind, pair)| {
-        let [(from_ms, before), (at_ms, after)] = *pair else { return None };
+        let [SeriesPoint { at_ms: from_ms, tokens: before, .. }, SeriesPoint { at_ms, tokens: after, .. }] = *pair else {
+            return None;
+        };
         let drop = before.saturating_sub(after);
-        let is_explained =
-            compactions.iter().any(|compaction| !compaction.is_blocked && (from_ms..=at_ms).contains(&compaction.at_ms));
+        let is_explained = compactions
+            .iter()
+            .filter(|compaction| !compaction.is_blocked)
+            .any(|compaction| points_before(points, compaction) == behind || (from_ms..=at_ms).contains(&compaction.at_ms));
         let is_large = drop >= MIN_DROP_TOKENS && drop as f64 >= before as f64 * MIN_DROP_SHARE;
         let mark = ContextMark { at_ms, behind, kind: "prune", before_tokens: Some(before), after_tokens: Some(after) };
         (is_large && !is_explained).then_some(mark)
@@ -114,6 +122,16 @@ fn marks(points: &[(i64, u64)], compactions: &[StoredCompaction]) -> Vec<Context
     marks.extend(prunes);
     marks.sort_by_key(|mark| mark.at_ms);
     marks
+}
+
+/// Number of points before a compaction: by its place in the transcript, or else by its time, since clocks go wrong.
+fn points_before(points: &[SeriesPoint], compaction: &StoredCompaction) -> usize {
+    let is_there = |(transcript, byte): &(i64, u64)| {
+        let last = points.iter().rposition(|point| point.location.is_some_and(|(of, at)| of == *transcript && at < *byte));
+        last.map(|last| last + 1)
+    };
+    let by_place = compaction.location.as_ref().and_then(is_there);
+    by_place.unwrap_or_else(|| points.partition_point(|point| point.at_ms <= compaction.at_ms))
 }
 
 /// Returns at most `most` points: the first, the last, and the lowest and highest of each stretch, so that no drop is lost.
@@ -148,9 +166,28 @@ mod tests {
         StoredCompaction { at_ms, is_blocked, is_done, ..StoredCompaction::default() }
     }
 
+    /// Points whose time is also their place.
+    fn points(of: &[(i64, u64)]) -> Vec<SeriesPoint> {
+        of.iter()
+            .map(|(at_ms, tokens)| SeriesPoint { at_ms: *at_ms, tokens: *tokens, location: Some((1, at_ms.unsigned_abs())) })
+            .collect()
+    }
+
+    #[test]
+    fn a_compaction_is_where_it_stands_in_the_transcript_whatever_the_clock_says() {
+        let points = points(&[(10, 50_000), (20, 90_000), (30, 20_000)]);
+        let told = |location| {
+            let compaction = StoredCompaction { location, ..compaction(99, true, false) };
+            let found = marks(&points, &[compaction]);
+            found.iter().map(|mark| (mark.kind, mark.behind)).collect::<Vec<_>>()
+        };
+        assert_eq!(told(Some((1, 25))), [("compaction", 2)]);
+        assert_eq!(told(None), [("prune", 2), ("compaction", 3)]);
+    }
+
     #[test]
     fn a_drop_that_no_compaction_explains_is_a_prune() {
-        let points = [(10, 50_000), (20, 90_000), (30, 60_000), (40, 100_000), (50, 20_000), (60, 19_500)];
+        let points = points(&[(10, 50_000), (20, 90_000), (30, 60_000), (40, 100_000), (50, 20_000), (60, 19_500)]);
         let found = marks(&points, &[compaction(45, true, false), compaction(58, false, true)]);
         let told: Vec<_> =
             found.iter().map(|mark| (mark.at_ms, mark.behind, mark.kind, mark.before_tokens, mark.after_tokens)).collect();

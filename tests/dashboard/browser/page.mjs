@@ -228,19 +228,20 @@ const cases = {
   },
 
   async fits(browser, url) {
-    for (const [width, colorScheme] of [[360, "light"], [360, "dark"], [768, "dark"], [1280, "light"], [1280, "dark"]]) {
+    // axe-core takes seconds a view: each color scheme and each layout once.
+    for (const [width, colorScheme, isChecked] of [[360, "light", true], [768, "dark"], [1280, "dark", true]]) {
       await visit(browser, url, { viewport: { width, height: 800 }, colorScheme }, async (page) => {
         await page.waitForSelector("#hero-dollars canvas", { timeout: 120_000 });
         const looks = [["#/", "#days canvas"], ["#/sessions", "#sessions a.row"], ["#/search/quagga", "#sessions mark"], ["#/learnings", "#learnings a.row"], ["#/system", "#capture canvas"]];
         for (const [hash, there] of looks) {
           await go(page, hash);
           await page.waitForSelector(there);
-          await fitting(page, `${hash} at ${width} px, ${colorScheme}`, width);
+          await fitting(page, `${hash} at ${width} px, ${colorScheme}`, width, isChecked);
         }
         await openSession(page, "Choose a store");
         await page.waitForSelector("#context canvas");
         await page.evaluate(() => document.querySelectorAll("details").forEach((details) => (details.open = true)));
-        await fitting(page, `a session at ${width} px, ${colorScheme}`, width);
+        await fitting(page, `a session at ${width} px, ${colorScheme}`, width, isChecked);
       });
     }
   },
@@ -305,10 +306,10 @@ const cases = {
   },
 };
 
-async function fitting(page, what, width) {
+async function fitting(page, what, width, isChecked) {
   const wide = await page.evaluate(() => document.documentElement.scrollWidth);
   assert(wide <= width, `${what} is ${wide} px wide`);
-  assert.deepEqual(await violations(page), [], what);
+  if (isChecked) assert.deepEqual(await violations(page), [], what);
 }
 
 const [name, url] = process.argv.slice(2);
