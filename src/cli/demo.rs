@@ -107,11 +107,15 @@ impl DemoArgs {
         } else {
             output.line("")?;
             output.line(comparison(&unpatched, &patched))?;
-            output.line(format!("{} `ctxbridge setup` installs it, step by step; `ctxbridge uninstall` takes it out.", styled(GOOD, "Next:")))?;
+            output.line(format!(
+                "{} `ctxbridge setup` installs it, step by step; `ctxbridge uninstall` takes it out.",
+                styled(GOOD, "Next:")
+            ))?;
             if self.client.is_none()
                 && let Ok(cache) = paths::cache_path()
             {
-                let told = format!("The release stays in {}; delete that folder, or `ctxbridge uninstall --purge` does.", short(&cache));
+                let told =
+                    format!("The release stays in {}; delete that folder, or `ctxbridge uninstall --purge` does.", short(&cache));
                 output.prose(2, styled(DIM, told))?;
             }
         }
@@ -122,10 +126,9 @@ impl DemoArgs {
     fn fetched(&self, output: &Output) -> anyhow::Result<PathBuf> {
         let hint = "`ctxbridge demo --client PATH` shows it with a client that you have";
         output.progress("asking npm for the newest release");
-        let release = match (&self.release, releases::newest()) {
-            (Some(release), _) => release.clone(),
-            (None, Ok(release)) => release,
-            (None, Err(error)) => match releases::newest_cached() {
+        let release = match self.release.clone().map_or_else(releases::newest, Ok) {
+            Ok(release) => release,
+            Err(error) => match releases::newest_cached() {
                 Some(release) => {
                     output.note(&format!("npm is out of reach, so this is the newest release in the cache, {release}"));
                     release

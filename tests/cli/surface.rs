@@ -118,7 +118,7 @@ fn quiet_commands_say_nothing() {
 
 #[test]
 fn without_a_command_the_commands_are_listed_in_groups() {
-    let ran = Sandbox::new().run(&[]);
+    let ran = at_80(&Sandbox::new(), &[]);
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""));
     fits(&ran);
     for group in ["Everyday commands:", "Claude Code:", "Memory and team:", "Maintenance:"] {
