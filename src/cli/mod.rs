@@ -24,6 +24,7 @@ mod model;
 mod object_input;
 mod output;
 mod patch;
+mod pick;
 mod prune;
 mod recall;
 mod search_shared;
@@ -140,7 +141,7 @@ pub fn main() -> ExitCode {
     // Under a limit of the shell (`ulimit -f`) a write fails, and that is told; it must not end the process.
     #[cfg(unix)]
     signal_hook::flag::register(signal_hook::consts::SIGXFSZ, std::sync::Arc::default()).ok();
-    let cli = Cli::try_parse().unwrap_or_else(|error| {
+    let cli = Cli::try_parse_from(pick::arguments()).unwrap_or_else(|error| {
         // What the client runs must not fail it, and exit code 2 would block: an older version may be called by newer settings.
         let is_hook = std::env::args_os().nth(1).is_some_and(|command| command == "hook");
         if is_hook && error.use_stderr() {

@@ -5,7 +5,7 @@ use jiff::tz::TimeZone;
 use serde_json::{Value, json};
 
 use crate::cli::output::{BOLD, DIM, GOOD, Output, stamp, styled, time};
-use crate::cli::{CommandOutcome, UsageError, search_shared};
+use crate::cli::{CommandOutcome, UsageError, pick, search_shared};
 use ctxbridge_archive::quote;
 use ctxbridge_archive::search::{Filter, Hit, HitContent, Mode, SearchRequest, SearchResults, Snippet, TextKind, time as times};
 
@@ -23,8 +23,11 @@ Phrases in quotes must match exactly, if they occur anywhere. A trailing * match
 the time: yesterday, last week, in March, 2026-05-04. Exits 1 if nothing is found.")]
 pub(in crate::cli) struct ArchiveSearchArgs {
     /// Words, "phrases" or a question to search for
-    #[arg(required = true)]
+    #[arg(required_unless_present = "interactive")]
     query: Vec<String>,
+    /// Pick from a list of sessions and turns that follows what you type
+    #[arg(short, long, conflicts_with_all = ["session", "since", "until", "tool", "file", "kind", "limit", "here", "mode"])]
+    interactive: bool,
     /// Only this session (id or prefix)
     #[arg(long, value_name = "ID")]
     session: Option<String>,
@@ -59,6 +62,9 @@ pub(in crate::cli) struct ArchiveSearchArgs {
 
 impl ArchiveSearchArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
+        if self.interactive {
+            return pick::run(&self.query.join(" "), self.project.as_deref(), output);
+        }
         let folder = std::env::current_dir().unwrap_or_default();
         let request = SearchRequest {
             filter: Filter {
