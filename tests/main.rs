@@ -24,6 +24,7 @@ mod learnings;
 mod live;
 mod mcp;
 mod native;
+mod pick;
 mod postgres;
 mod prune;
 mod recall;

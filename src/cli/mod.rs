@@ -28,6 +28,7 @@ mod object_input;
 mod output;
 mod pager;
 mod patch;
+mod pick;
 mod prune;
 mod recall;
 mod search_shared;
@@ -62,6 +63,7 @@ struct Cli {
 }
 
 const EXAMPLES: &str = "Examples:
+  ctxbridge                           pick a session or a turn from a list
   ctxbridge setup                     install what fits your client, step by step
   ctxbridge search flaky login test   find a turn of any session
   ctxbridge recall ctx:1a2b3c4d       print it in full
@@ -193,12 +195,15 @@ pub fn main() -> ExitCode {
     }
     let Global { json, quiet, verbose, no_pager, .. } = cli.global;
     let mut output = Output::new(OutputOptions { json, quiet, verbose, may_page: !no_pager });
-    let Some(command) = &cli.command else {
+    if cli.command.is_none() && (json || !pick::can_show()) {
         anstream::eprint!("{}", command_list::grouped(Cli::command()).render_help().ansi());
         return ExitCode::from(2);
-    };
+    }
     let done = guarded(|| {
-        let outcome = dispatch(command, &mut output)?;
+        let outcome = match &cli.command {
+            Some(command) => dispatch(command, &mut output)?,
+            None => pick::run("", None, &mut output)?,
+        };
         if outcome == CommandOutcome::No {
             output.explain_no()?;
         }

@@ -10,6 +10,8 @@ mod rng;
 mod runs;
 pub mod sandbox;
 mod share;
+#[cfg(unix)]
+pub mod terminal;
 pub mod transcript;
 mod without;
 mod words;

@@ -9,7 +9,7 @@ use unicode_width::UnicodeWidthStr;
 
 use crate::cli::output::{BOLD, DIM, GOOD, Output, count, fit, path_end, relative_time, short, stamp, styled};
 use crate::cli::search_shared::{self, FoundTurns};
-use crate::cli::{CommandOutcome, UsageError};
+use crate::cli::{CommandOutcome, UsageError, pick};
 use ctxbridge_archive::quote;
 use ctxbridge_archive::search::{Filter, Hit, HitContent, Mode, SearchRequest, Snippet, TextKind, time as times};
 use ctxbridge_archive::store::Session;
@@ -28,8 +28,11 @@ Phrases in quotes must match exactly, if they occur anywhere. A trailing * match
 the time: yesterday, last week, in March, 2026-05-04. `-v` says why each turn was found. Exits 1 if nothing is found.")]
 pub(in crate::cli) struct SearchArgs {
     /// Words, "phrases" or a question to search for
-    #[arg(required = true)]
+    #[arg(required_unless_present = "interactive")]
     query: Vec<String>,
+    /// Pick from a list of sessions and turns that follows what you type
+    #[arg(short, long, conflicts_with_all = ["session", "since", "until", "tool", "file", "kind", "limit", "here", "mode"])]
+    interactive: bool,
     /// Only this session (id or prefix)
     #[arg(long, value_name = "ID")]
     session: Option<String>,
@@ -64,6 +67,9 @@ pub(in crate::cli) struct SearchArgs {
 
 impl SearchArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
+        if self.interactive {
+            return pick::run(&self.query.join(" "), self.project.as_deref(), output);
+        }
         let folder = std::env::current_dir().unwrap_or_default();
         let request = SearchRequest {
             filter: Filter {
