@@ -18,7 +18,7 @@ const GROUPS: [(&str, &[&str]); 4] = [
 /// Lists the commands of `ctxbridge` in their groups, rather than in one list.
 pub(super) fn grouped(mut command: Command) -> Command {
     command.build();
-    let heading = command.get_styles().get_header().clone();
+    let heading = *command.get_styles().get_header();
     let mut list = String::new();
     for (group, names) in GROUPS {
         writeln!(list, "{heading}{group}:{heading:#}").ok();

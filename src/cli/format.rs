@@ -200,7 +200,7 @@ mod tests {
         assert_eq!(wrap("one two three", 7, 0), "one two\nthree");
         assert_eq!(wrap("  one two three", 9, 0), "  one two\n  three");
         assert_eq!(wrap("x  one two", 6, 3), "x  one\n   two");
-        assert_eq!(wrap("\u{1b}[1mone\u{1b}[0m two", 7, 0), "\u{1b}[1mone\u{1b}[0m two");
+        assert_eq!(wrap("\u{1b}[1mx y\u{1b}[0m two", 7, 0), "\u{1b}[1mx y\u{1b}[0m two");
         assert_eq!(wrap("a-word-that-is-long and", 8, 2), "a-word-that-is-long\n  and");
     }
 

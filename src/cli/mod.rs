@@ -397,8 +397,8 @@ mod tests {
             (&["sesions"][..], "sessions"),
             (&["serch", "x"], "search"),
             (&["archive", "improt"], "import"),
-            (&["patch", "aply"], "apply"),
-            (&["search", "x", "--projct", "y"], "--project"),
+            (&["patch", "aply"], "apply"),                    // typos: ignore
+            (&["search", "x", "--projct", "y"], "--project"), // typos: ignore
             (&["config", "sett", "a", "b"], "set"),
             (&["export", "x", "--format", "htm"], "html"),
         ] {

@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn characters_are_removed_as_people_count_them() {
-        assert_eq!(edited("cafe\u{301}", &[Edit::Backspace]), "caf|");
+        assert_eq!(edited("cafe\u{301}", &[Edit::Backspace]), "caf|"); // typos: ignore
         assert_eq!(edited("会话", &[Edit::Left, Edit::Backspace]), "|话");
         assert_eq!(edited("会话", &[Edit::Start, Edit::Delete, Edit::Insert('x')]), "x|话");
         assert_eq!(edited("", &[Edit::Backspace, Edit::Delete, Edit::DeleteWord, Edit::Left, Edit::Right]), "|");

@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn long_texts_are_cut_and_calls_have_their_results() {
-        let (messages, omitted, is_cut) = shown(&[said("Grüße an alle"), called(Vec::new())], LIMITS);
+        let (messages, omitted, is_cut) = shown(&[said("Grüße an alle"), called(Vec::new())], LIMITS); // typos: ignore
         assert_eq!((messages[0].text.as_str(), messages[0].cut_chars, omitted, is_cut), ("Grüße", 8, 0, true));
         let call = &messages[1];
         assert_eq!((call.tool.as_deref(), call.about.as_deref()), (Some("Read"), Some("/work/a.rs")));

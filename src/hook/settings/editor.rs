@@ -151,7 +151,7 @@ impl<'a> Editor<'a> {
         &self,
         named: &Path,
         private: bool,
-        change: &dyn Fn(&[u8]) -> Result<Vec<u8>, DocumentError>,
+        change: impl Fn(&[u8]) -> Result<Vec<u8>, DocumentError>,
     ) -> Result<bool, HookSettingsError> {
         self.retry_under_lock(named, |current, _| {
             let new = change(current.bytes()).map_err(document_error(current))?;

@@ -91,7 +91,7 @@ impl Editor<'_> {
     /// # Errors
     /// If the file cannot be read or written, or the client could not read it; nothing is changed then.
     pub fn add_statusline(&self, named: &Path, program: &str, private: bool) -> Result<bool, HookSettingsError> {
-        self.edit(named, private, &|bytes| added(bytes, program))
+        self.edit(named, private, |bytes| added(bytes, program))
     }
 
     /// Removes our status line. Returns `false` if there was none.
@@ -99,7 +99,7 @@ impl Editor<'_> {
     /// # Errors
     /// As [`Self::add_statusline`].
     pub fn remove_statusline(&self, named: &Path) -> Result<bool, HookSettingsError> {
-        self.edit(named, true, &removed)
+        self.edit(named, true, removed)
     }
 }
 
