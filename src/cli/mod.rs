@@ -396,7 +396,7 @@ mod tests {
         for (typed, meant) in [
             (&["sesions"][..], "sessions"),
             (&["serch", "x"], "search"),
-            (&["archive", "improt"], "import"),
+            (&["archive", "improt"], "import"),               // typos: ignore
             (&["patch", "aply"], "apply"),                    // typos: ignore
             (&["search", "x", "--projct", "y"], "--project"), // typos: ignore
             (&["config", "sett", "a", "b"], "set"),
