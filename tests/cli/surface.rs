@@ -76,7 +76,7 @@ fn errors_are_json_for_programs() {
         assert!(value["error"].as_str().is_some_and(|error| !error.is_empty()), "{value}");
         value
     };
-    assert!(error(&["sesions", "--json"], 2)["hint"].as_str().unwrap().contains("sessions"));
+    assert!(error(&["sesions", "--json"], 2)["hint"].as_str().unwrap().contains("sessions")); // typos: ignore
     assert!(error(&["show", "0b9e", "--json"], 1)["hint"].as_str().unwrap().contains("ctxbridge sessions"));
     error(&["show", "ctx:zz", "--json"], 3);
     error(&["config", "get", "archive.nothing", "--json"], 2);
@@ -98,7 +98,7 @@ fn settings_are_changed_in_place() {
     let refused = sandbox.run(&["config", "set", "archive.restore_budget", "many"]);
     assert_eq!(refused.code, Some(2), "{refused:?}");
     assert_eq!(fs::read_to_string(&file).unwrap(), text, "a refused value changes nothing");
-    let typo = sandbox.run(&["config", "set", "archive.restore_budgett", "1"]);
+    let typo = sandbox.run(&["config", "set", "archive.restore_budgett", "1"]); // typos: ignore
     assert!(typo.stderr.contains("did you mean archive.restore_budget?"), "{typo:?}");
     sandbox.cli(&["config", "set", "archive.restore_budget", "--default"]);
     assert_eq!(sandbox.cli(&["config", "get", "archive.restore_budget"]).stdout, "4000\n");
