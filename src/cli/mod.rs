@@ -394,8 +394,8 @@ mod tests {
     #[test]
     fn a_typo_of_any_level_gets_a_suggestion() {
         for (typed, meant) in [
-            (&["sesions"][..], "sessions"),
-            (&["serch", "x"], "search"),
+            (&["sesions"][..], "sessions"),                   // typos: ignore
+            (&["serch", "x"], "search"),                      // typos: ignore
             (&["archive", "improt"], "import"),               // typos: ignore
             (&["patch", "aply"], "apply"),                    // typos: ignore
             (&["search", "x", "--projct", "y"], "--project"), // typos: ignore

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn anothers_stays() {
+    fn a_line_of_another_program_stays() {
         let other = br#"{"statusLine": {"type": "command", "command": "ccstatusline"}}"#;
         assert_eq!(state_of(other).unwrap(), StatuslineState::Other("ccstatusline".into()));
         assert_eq!(added(other, "ctxbridge").unwrap(), other);
