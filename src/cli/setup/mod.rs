@@ -7,7 +7,7 @@ use std::io::{self, BufRead as _, IsTerminal, Write as _};
 
 use serde_json::json;
 
-use super::output::{BAD, BOLD, DIM, GOOD, Output, OutputOptions, count, fit, short, styled};
+use super::output::{BAD, BOLD, DIM, GOOD, Output, OutputOptions, count, short, styled};
 use super::{CommandOutcome, UsageError, run_typed};
 use steps::{STEPS, SetupStep, StepChoices, StepState};
 use survey::Survey;
@@ -235,6 +235,6 @@ fn tell_next(survey: &Survey, outcomes: &[(&SetupStep, StepOutcome)], is_dry: bo
     } else {
         "Next: `ctxbridge sessions` lists what is archived, `ctxbridge doctor` checks it all."
     };
-    output.prose(2, fit(next, output.columns()))?;
+    output.prose(0, next)?;
     Ok(())
 }
