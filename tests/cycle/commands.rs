@@ -45,7 +45,7 @@ fn a_dry_run_says_it_and_changes_nothing() {
     let mut db = Connection::open(sandbox.database()).unwrap();
     let writer = db.transaction_with_behavior(TransactionBehavior::Immediate).unwrap();
     writer.execute("UPDATE sessions SET model = 'never seen'", []).unwrap();
-    insta::assert_snapshot!(sandbox.cli(&["archive", "optimize", "--dry-run"]).stdout, @"
+    insta::assert_snapshot!(sandbox.cli(&["archive", "optimize", "--dry-run", "-v"]).stdout, @"
     no time has passed since the last cycle, or this is the first: no confidence is lost
     kept hot for 30 days: as set
     7 entries would be pruned: 0 by confidence, 7 by age
@@ -53,6 +53,10 @@ fn a_dry_run_says_it_and_changes_nothing() {
     11 entries would be taken into the search index
     a dry run: nothing was changed; no damage found
     ");
+    assert_eq!(
+        sandbox.cli(&["archive", "optimize", "--dry-run"]).stdout,
+        "would change: 7 entries pruned, 11 entries indexed\na dry run: nothing was changed; no damage found\n"
+    );
     insta::assert_snapshot!(sandbox.cli(&["archive", "optimize", "--dry-run", "--json"]).stdout, @r#"
     {
       "dry_run": true,
@@ -109,7 +113,7 @@ fn a_dry_run_says_it_and_changes_nothing() {
     assert_same(&files(&sandbox), &before);
     writer.rollback().unwrap();
     drop(db);
-    insta::assert_snapshot!(sandbox.cli(&["archive", "optimize"]).stdout, @"
+    insta::assert_snapshot!(sandbox.cli(&["archive", "optimize", "-v"]).stdout, @"
     no time has passed since the last cycle, or this is the first: no confidence is lost
     kept hot for 30 days: as set
     7 entries were pruned: 0 by confidence, 7 by age
@@ -131,7 +135,7 @@ fn by_confidence() {
     let (sandbox, _) = archived();
     last_cycle(&sandbox, 200);
     let dry = sandbox.json(&["archive", "optimize", "--dry-run"]);
-    insta::assert_snapshot!(sandbox.cli(&["archive", "optimize", "--dry-run"]).stdout, @"
+    insta::assert_snapshot!(sandbox.cli(&["archive", "optimize", "--dry-run", "-v"]).stdout, @"
     200.0 hours since the last cycle: 11 entries would lose confidence, 0.900 at most
     kept hot for 30 days: as set
     7 entries would be pruned: 7 by confidence, 0 by age
@@ -207,7 +211,7 @@ fn a_pruned_turn_is_whole_and_comes_back_when_recalled() {
 #[test]
 fn where_there_is_no_archive() {
     let sandbox = Sandbox::new();
-    insta::assert_snapshot!(sandbox.cli(&["archive", "optimize", "--dry-run"]).stdout, @"there is no archive yet; `ctxbridge archive import` begins one");
+    insta::assert_snapshot!(sandbox.cli(&["archive", "optimize", "--dry-run", "-v"]).stdout, @"there is no archive yet; `ctxbridge archive import` begins one");
     assert_eq!(files(&sandbox), []);
     fs::write(sandbox.database(), "no database, but long enough to be looked at ".repeat(50)).unwrap();
     let before = files(&sandbox);

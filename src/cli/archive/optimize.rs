@@ -134,24 +134,13 @@ impl OptimizeArgs {
         retention: &RetentionSettings,
         output: &mut Output,
     ) -> anyhow::Result<()> {
-        if let Some(outcome) = &done.cycle.outcome {
-            tell_cycle(outcome, retention, self.dry_run, output)?;
-        }
-        if let Some(indexed) = &done.indexed {
-            tell_index(indexed, self.dry_run, output)?;
-        }
-        if let Some(learned) = done.learned.as_ref().filter(|learned| learned.bytes > 0) {
-            let fixes = count(learned.fixes as u64, "call");
-            output.prose(
-                2,
-                format!(
-                    "{} new; {fixes} found that failed and passed after a change",
-                    count(learned.learnings as u64, "learning")
-                ),
-            )?;
-        }
-        if let Some(moves) = &done.tiers {
-            tiers::tell(moves, done.shrunk.as_ref(), self.dry_run, output)?;
+        if output.verbose {
+            self.tell_all(done, retention, output)?;
+        } else if done.cycle.outcome.is_some() {
+            output.prose(2, summary(done, self.dry_run))?;
+            if let Some(moves) = &done.tiers {
+                tiers::note_failed(moves, output);
+            }
         }
         damage::tell(done, self.dry_run, self.verify, output)?;
         match damaged {
@@ -173,6 +162,24 @@ impl OptimizeArgs {
                 )?;
             }
             Some(aside) => output.prose(2, recovery::quarantine_message(aside))?,
+        }
+        Ok(())
+    }
+
+    fn tell_all(&self, done: &MaintenanceRunReport, retention: &RetentionSettings, output: &mut Output) -> anyhow::Result<()> {
+        if let Some(outcome) = &done.cycle.outcome {
+            tell_cycle(outcome, retention, self.dry_run, output)?;
+        }
+        if let Some(indexed) = &done.indexed {
+            tell_index(indexed, self.dry_run, output)?;
+        }
+        if let Some(learned) = done.learned.as_ref().filter(|learned| learned.bytes > 0) {
+            let fixes = count(learned.fixes as u64, "call");
+            let learnings = count(learned.learnings as u64, "learning");
+            output.prose(2, format!("{learnings} new; {fixes} found that failed and passed after a change"))?;
+        }
+        if let Some(moves) = &done.tiers {
+            tiers::tell(moves, done.shrunk.as_ref(), self.dry_run, output)?;
         }
         Ok(())
     }
@@ -216,6 +223,35 @@ impl OptimizeArgs {
         value["not_embedded"] = indexed.not_embedded.into();
         value["tiers"] = done.tiers.as_ref().map(|moves| tiers::as_json(moves, done.shrunk.as_ref())).into();
         value
+    }
+}
+
+/// Says on one line what changed; `-v` says all of it.
+fn summary(done: &MaintenanceRunReport, is_dry: bool) -> String {
+    let mut parts = Vec::new();
+    let mut add = |number: u64, name: &str, what: &str| {
+        if number > 0 {
+            parts.push(format!("{} {what}", count(number, name)));
+        }
+    };
+    if let Some(cycle) = &done.cycle.outcome {
+        add(cycle.pruned_by_confidence + cycle.pruned_by_age, "entry", "pruned");
+    }
+    if let Some(indexed) = &done.indexed {
+        add(indexed.entries as u64, "entry", "indexed");
+    }
+    if let Some(learned) = &done.learned {
+        add(learned.learnings as u64, "learning", "found");
+    }
+    if let Some(moves) = &done.tiers {
+        add(moves.back.sessions, "session", "brought back from cold storage");
+        add(moves.cold.sessions, "session", "moved to cold storage");
+        add(moves.warm.segments, "piece", "of old transcripts compressed anew");
+    }
+    match (parts.is_empty(), is_dry) {
+        (true, _) => "nothing was to be done".to_owned(),
+        (false, true) => format!("would change: {}", parts.join(", ")),
+        (false, false) => parts.join(", "),
     }
 }
 

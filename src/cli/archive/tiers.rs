@@ -41,13 +41,18 @@ pub(super) fn tell(moves: &TierReport, shrunk: Option<&Shrunk>, is_dry: bool, ou
     if moves.is_cut {
         output.prose(2, "there was no time to move all that is old; the next time goes on")?;
     }
+    note_failed(moves, output);
+    Ok(())
+}
+
+/// Says which sessions could not be moved.
+pub(super) fn note_failed(moves: &TierReport, output: &Output) {
     for (session, error) in &moves.failed {
         let whose = session.as_ref().map_or_else(String::new, |session| {
             format!("session {} stays where it is: ", ctxbridge_archive::quote::line(session))
         });
         output.note(&format!("{whose}{error}"));
     }
-    Ok(())
 }
 
 pub(super) fn as_json(moves: &TierReport, shrunk: Option<&Shrunk>) -> Value {

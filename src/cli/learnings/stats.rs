@@ -15,7 +15,7 @@ use ctxbridge_archive::store::LearningQuery;
 #[command(after_help = "Example:
   ctxbridge learnings stats 5e551011
 
-Exits 1 if there are no statistics of the session.")]
+`-v` lists the tools. Exits 1 if there are no statistics of the session.")]
 pub(super) struct StatsArgs {
     /// Session id or prefix
     session: String,
@@ -48,14 +48,28 @@ impl StatsArgs {
                 "session": session.session, "learnings": kinds, "transcripts": tallies.iter().map(of_one).collect::<Vec<_>>(),
             }))?;
         } else {
-            for (agent, tally) in &tallies {
-                tell(agent.as_deref(), tally, output)?;
+            if output.verbose {
+                for (agent, tally) in &tallies {
+                    tell(agent.as_deref(), tally, output)?;
+                }
+            } else {
+                output.prose(2, summary(&tallies))?;
             }
             let kinds: Vec<String> = LearningKind::ALL.iter().map(|kind| count(by_kind(*kind) as u64, kind.name())).collect();
             output.prose(2, format!("learnings: {}", kinds.join(", ")))?;
         }
         Ok(if tallies.is_empty() { CommandOutcome::No } else { CommandOutcome::Yes })
     }
+}
+
+/// Says on one line what was called; `-v` says it tool by tool.
+fn summary(tallies: &[(Option<String>, ToolStats)]) -> String {
+    let tools = || tallies.iter().flat_map(|(_, tally)| &tally.tools);
+    let (calls, errors) = tools().fold((0, 0), |(calls, errors), (_, one)| (calls + one.calls, errors + one.errors));
+    let names: std::collections::BTreeSet<&String> = tools().map(|(name, _)| name).collect();
+    let agents = tallies.iter().filter(|(agent, _)| agent.is_some()).count() as u64;
+    let by = if agents > 0 { format!(", {} included", count(agents, "sub-agent")) } else { String::new() };
+    format!("tools: {} of {}, {errors} failed{by}", count(calls, "call"), count(names.len() as u64, "tool"))
 }
 
 fn tell(agent: Option<&str>, tally: &ToolStats, output: &mut Output) -> anyhow::Result<()> {
