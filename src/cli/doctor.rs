@@ -68,6 +68,7 @@ fn look(output: &mut Output) -> anyhow::Result<CommandOutcome> {
         output.value(&json!({ "ok": ok, "checks": checks }))?;
     } else {
         for HealthCheck { id, status, detail, next } in &checks {
+            let detail = with_short_home(detail);
             let mark = match status {
                 HealthStatus::Ok => styled(GOOD, "✓"),
                 HealthStatus::Warning => styled(BOLD, "!"),
@@ -78,6 +79,14 @@ fn look(output: &mut Output) -> anyhow::Result<CommandOutcome> {
         }
     }
     Ok(if ok { CommandOutcome::Yes } else { CommandOutcome::No })
+}
+
+/// Writes the home directory as `~` in a text.
+fn with_short_home(text: &str) -> String {
+    let home = paths::home_dir().map(|home| format!("{}{}", home.display(), std::path::MAIN_SEPARATOR));
+    // A folder that is everything is no home to shorten by.
+    home.filter(|home| home.len() > 2)
+        .map_or_else(|| text.to_owned(), |home| text.replace(&home, &format!("~{}", std::path::MAIN_SEPARATOR)))
 }
 
 fn sessions(log: &EventLog, limit: usize, output: &mut Output) -> anyhow::Result<CommandOutcome> {

@@ -397,7 +397,8 @@ fn verify_runs_what_is_wired() {
     assert_eq!(run().len(), 12, "all, when none is wired");
     write_settings(&sandbox, r#"{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "ctxbridge hook stop"}]}]}}"#);
     assert_eq!(run(), ["Stop"]);
-    assert_snapshot!(hooks(&sandbox, &["verify"]).stdout.lines().skip(1).collect::<Vec<_>>().join("\n"), @"
+    assert!(hooks(&sandbox, &["verify"]).stdout.starts_with("1 hook in your settings;"));
+    assert_snapshot!(hooks(&sandbox, &["verify"]).stdout.lines().skip(2).collect::<Vec<_>>().join("\n"), @"
     ✓ write                           1 hook into settings, and out again
     ✓ event log                       1 event logged
     ✓ archive                         1 session, 2 turns

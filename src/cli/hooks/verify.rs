@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::{ClientArg, CommandOutcome, Output, ScopeArg, events_of_some, places, scopes};
-use crate::cli::output::{BAD, DIM, GOOD, duration, size, styled};
+use crate::cli::output::{BAD, DIM, GOOD, count, duration, size, styled};
 use crate::hook::Event;
 use crate::hook::settings::pipeline::PipelineCheck;
 use crate::hook::settings::status::status;
@@ -43,6 +43,11 @@ impl HooksVerifyArgs {
         let places = places()?;
         let found = status(&places, &scopes(self.scope), (&[], &[]), std::env::var_os("PATH").as_deref())?;
         let mut events: Vec<Event> = found.scopes.iter().flat_map(|scope| &scope.hooks).map(|hook| hook.event).collect();
+        let wiring = match (found.plugin_runs, events.len()) {
+            (Some(true), 0) => Wiring::Plugin,
+            (_, 0) => Wiring::None,
+            (_, hooks) => Wiring::Settings(hooks),
+        };
         if events.is_empty() {
             // What the install would wire; all of it where no client is found that might not know it.
             let readers = self.client.readers(&places, output);
@@ -55,9 +60,11 @@ impl HooksVerifyArgs {
         let off = switched_off()?;
         if output.json {
             let mut value = serde_json::to_value(&verified)?;
+            value["wired_by"] = json!(wiring.word());
             value["switched_off"] = json!(off.iter().map(|(key, _)| key).collect::<Vec<_>>());
             output.value(&value)?;
         } else {
+            output.prose(2, styled(DIM, wiring.text()))?;
             tell(&verified, output)?;
         }
         for run in verified.hooks.iter().filter(|run| run.elapsed_ms > SLOW_MS) {
@@ -67,6 +74,36 @@ impl HooksVerifyArgs {
             output.note(&format!("note: {key} is disabled, so {what}; `ctxbridge config show` says by which file"));
         }
         Ok(if verified.ok { CommandOutcome::Yes } else { CommandOutcome::No })
+    }
+}
+
+/// The way in which hooks are wired, which says what is tested.
+enum Wiring {
+    /// In settings; the number of hooks.
+    Settings(usize),
+    /// By the plugin, which has all of them.
+    Plugin,
+    /// In no way.
+    None,
+}
+
+impl Wiring {
+    fn word(&self) -> &'static str {
+        match self {
+            Self::Settings(_) => "settings",
+            Self::Plugin => "plugin",
+            Self::None => "nothing",
+        }
+    }
+
+    fn text(&self) -> String {
+        match self {
+            Self::Settings(hooks) => {
+                format!("{} in your settings; each is run once, in a scratch folder", count(*hooks as u64, "hook"))
+            }
+            Self::Plugin => "wired by the plugin; each of its hooks is run once, in a scratch folder".to_owned(),
+            Self::None => "no hook is wired, so these are those that `ctxbridge hooks install` would wire".to_owned(),
+        }
     }
 }
 
