@@ -84,6 +84,9 @@ impl Display for Reference {
     }
 }
 
+/// Beginning of a turn's handle.
+pub(crate) const TURN_HANDLE_PREFIX: &str = "ctx:";
+
 /// The hexadecimal digits of a turn's handle, or of its id.
 pub fn turn_digits(handle: &str) -> Option<String> {
     let digits: String = handle.trim_start_matches("ctx:").chars().filter(|c| *c != '-').collect();
@@ -93,7 +96,7 @@ pub fn turn_digits(handle: &str) -> Option<String> {
 
 /// A short handle for a turn: the first half of it is enough to find the turn again.
 pub fn turn_handle(id: &[u8; 16]) -> String {
-    format!("ctx:{:02x}{:02x}{:02x}{:02x}", id[0], id[1], id[2], id[3])
+    format!("{TURN_HANDLE_PREFIX}{:02x}{:02x}{:02x}{:02x}", id[0], id[1], id[2], id[3])
 }
 
 #[cfg(test)]

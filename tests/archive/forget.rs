@@ -215,6 +215,46 @@ fn what_a_fork_says_too_stays_there_or_goes_everywhere() {
     sandbox.assert_sound();
 }
 
+/// A turn in which a tool recalls the one that goes.
+fn quoting(number: u32, handle: &str) -> String {
+    let mut lines = Lines::of(&session(number)).seed(40 + u64::from(number));
+    lines.prompt("What was decided about bandicoots?")
+        + &lines.call("Bash", json!({ "command": "ctxbridge recall bandicoots" }))
+        + &lines.result(&format!("{handle} 2026-01-02 the quokkaanswer cache"))
+        + &lines.answer("That they may stay.")
+}
+
+#[test]
+fn quotes_go_from_their_own_session_and_from_others_everywhere() {
+    for is_everywhere in [false, true] {
+        let sandbox = Sandbox::new();
+        let first = talk(&sandbox, 1);
+        live(&sandbox, &first);
+        let handle = handle(&sandbox);
+        first.append(quoting(1, &handle));
+        sandbox.talk(2, quoting(2, &handle));
+        sandbox.cli(&["archive", "import"]).done();
+        let more: &[&str] = if is_everywhere { &["--everywhere"] } else { &[] };
+        let said = forget(&sandbox, &[&[handle.as_str()], more].concat()).done();
+        assert_eq!(said.stdout.contains("quotes it in 1 line"), !is_everywhere, "{said:?}");
+        let has = |number: u32| memchr::memmem::find(&sandbox.restored(&session(number), &[]), b"quokkaanswer").is_some();
+        assert!(!has(1), "its own session quotes it no more");
+        assert_eq!(has(2), !is_everywhere, "another one keeps it unless it goes everywhere");
+        // What was said about it stays.
+        for number in [1, 2] {
+            let text = sandbox.restored(&session(number), &[]);
+            assert!(
+                memchr::memmem::find(&text, b"bandicoots").is_some()
+                    && memchr::memmem::find(&text, b"That they may stay.").is_some()
+            );
+        }
+        if is_everywhere {
+            assert_eq!(files_with(&sandbox.data(), "quokkaanswer"), [""; 0]);
+        }
+        sandbox.assert_sound();
+    }
+}
+
 #[test]
 fn a_session_goes_with_all_that_it_will_say() {
     let sandbox = Sandbox::new();

@@ -3,6 +3,7 @@
 mod blanked_source;
 mod client_files;
 mod plan;
+mod quotes;
 mod run;
 mod tombstones;
 

@@ -40,6 +40,8 @@ pub struct ForgetPlan {
     pub parts: BTreeMap<String, ForgetPart>,
     /// Other sessions that have some of it and keep it, with the number of these turns.
     pub also_in: BTreeMap<String, u64>,
+    /// Other sessions that quote some of it and keep that, with the number of these lines.
+    pub quoted_in: BTreeMap<String, u64>,
     tombstones: BTreeSet<Tombstone>,
     /// Exemptions of lines that their session loses now.
     lifted: BTreeSet<Tombstone>,
@@ -113,6 +115,7 @@ impl ForgetPlan {
             }
         }
         plan.add_repetitions(store)?;
+        plan.add_quotes(store, request.is_everywhere, progress)?;
         plan.exempt_others(store)?;
         Ok(plan)
     }
@@ -149,7 +152,12 @@ impl ForgetPlan {
         self.parts.is_empty()
     }
 
-    fn is_whole(&self, session: &str) -> bool {
+    /// `true` if a line of a session goes already.
+    pub(super) fn has_line(&self, session: &str, line: &[u8]) -> bool {
+        self.parts.get(session).is_some_and(|part| part.tombstones.contains(&Tombstone::of_line(session, line)))
+    }
+
+    pub(super) fn is_whole(&self, session: &str) -> bool {
         self.parts.get(session).is_some_and(|part| part.is_whole)
     }
 
@@ -171,7 +179,7 @@ impl ForgetPlan {
     }
 
     /// Returns the part of a session, which the archive has.
-    fn part(&mut self, store: &mut dyn Store, session: &str) -> Result<Option<&mut ForgetPart>, StoreError> {
+    pub(super) fn part(&mut self, store: &mut dyn Store, session: &str) -> Result<Option<&mut ForgetPart>, StoreError> {
         if !self.parts.contains_key(session) {
             let Some(found) = store.session(session)? else { return Ok(None) };
             self.parts.insert(session.to_owned(), ForgetPart::new(found, false));
@@ -217,7 +225,7 @@ impl ForgetPlan {
         Ok(())
     }
 
-    fn add_line(&mut self, session: &str, line: &[u8]) {
+    pub(super) fn add_line(&mut self, session: &str, line: &[u8]) {
         let record = Record::parse(line).ok();
         let kind = record.as_ref().map(Record::kind);
         // It says nothing but where a compaction was, and what came before is found by it; unless it has what is looked for.
@@ -404,7 +412,7 @@ fn lines(bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
 type UseLine<'u> = &'u mut dyn FnMut((u32, u64), &[u8]);
 
 /// Goes through the lines of all generations of a transcript.
-fn each_line(store: &mut dyn Store, transcript: &StoredTranscript, found: UseLine<'_>) -> Result<(), StoreError> {
+pub(super) fn each_line(store: &mut dyn Store, transcript: &StoredTranscript, found: UseLine<'_>) -> Result<(), StoreError> {
     if !transcript.part.is_transcript() {
         return Ok(());
     }

@@ -32,11 +32,12 @@ pub(super) fn plan(plan: &ForgetPlan, location: &Location, args: &ForgetArgs, ou
     if output.json {
         if args.dry_run {
             let parts: Vec<_> = plan.parts.iter().map(|(session, part)| as_json(session, part)).collect();
-            output.value(&json!({ "sessions": parts, "also_in": plan.also_in, "removed": aside }))?;
+            output
+                .value(&json!({ "sessions": parts, "also_in": plan.also_in, "quoted_in": plan.quoted_in, "removed": aside }))?;
         }
         return Ok(());
     }
-    let ids = plan.parts.keys().chain(plan.also_in.keys());
+    let ids = plan.parts.keys().chain(plan.also_in.keys()).chain(plan.quoted_in.keys());
     let chars = unique_chars(&ids.map(String::as_str).collect());
     for (session, part) in &plan.parts {
         let id = session.get(..chars).unwrap_or(session);
@@ -63,7 +64,11 @@ pub(super) fn plan(plan: &ForgetPlan, location: &Location, args: &ForgetArgs, ou
         let id = session.get(..chars).unwrap_or(session);
         output.prose(2, format!("{} session {id} says {} of it, too", styled(BAD, "stays:"), count(*turns, "turn")))?;
     }
-    if !plan.also_in.is_empty() {
+    for (session, lines) in &plan.quoted_in {
+        let id = session.get(..chars).unwrap_or(session);
+        output.prose(2, format!("{} session {id} quotes it in {}", styled(BAD, "stays:"), count(*lines, "line")))?;
+    }
+    if !plan.also_in.is_empty() || !plan.quoted_in.is_empty() {
         output.note("--everywhere forgets it there as well");
     }
     for path in aside {
