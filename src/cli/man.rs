@@ -27,7 +27,8 @@ pub(super) struct ManArgs {
 }
 
 impl ManArgs {
-    pub fn run(&self, mut all: clap::Command, output: &mut Output) -> anyhow::Result<CommandOutcome> {
+    pub fn run(&self, all: clap::Command, output: &mut Output) -> anyhow::Result<CommandOutcome> {
+        let mut all = without_help(all);
         all.build();
         if self.docs {
             output.text(reference(&mut all))?;
@@ -35,7 +36,9 @@ impl ManArgs {
         }
         if let Some(folder) = &self.folder {
             std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
-            clap_mangen::generate_to(all, folder).with_context(|| format!("cannot write into {}", folder.display()))?;
+            clap_mangen::generate_to(without_help(all), folder)
+                .with_context(|| format!("cannot write into {}", folder.display()))?;
+            output.line(format!("the manual pages are in {}", folder.display()))?;
             return Ok(CommandOutcome::Yes);
         }
         let mut found = &all;
@@ -52,6 +55,13 @@ impl ManArgs {
         output.text(page)?;
         Ok(CommandOutcome::Yes)
     }
+}
+
+/// The commands without `help`, which repeats all of them.
+fn without_help(command: Command) -> Command {
+    let names: Vec<String> = command.get_subcommands().map(|inner| inner.get_name().to_owned()).collect();
+    let command = command.disable_help_subcommand(true);
+    names.into_iter().filter(|name| name != "help").fold(command, |command, name| command.mut_subcommand(name, without_help))
 }
 
 /// The reference of all commands: the help of each, under its name.

@@ -168,22 +168,26 @@ impl Output {
     /// Prints a note for people on stderr, unless quiet.
     pub fn note(&self, text: &str) {
         self.clear_progress();
+        // Ids and paths of others are in it. Styles are ours.
+        let text = &printable_styled(text);
         text.clone_into(&mut self.last_note.lock().unwrap_or_else(PoisonError::into_inner));
         if !self.quiet {
             // There is nobody to tell that stderr is gone.
-            writeln!(anstream::stderr().lock(), "{text}").ok();
+            writeln!(anstream::stderr().lock(), "{}", wrapped_for_stderr(text)).ok();
         }
     }
 
     /// Prints how many there are and what to do next, on stderr, for a person who looks at a terminal.
     pub fn hint(&self, text: &str) {
         if !self.quiet && !self.json && io::stdout().is_terminal() && self.page.is_none() {
+            let text = wrapped_for_stderr(&printable(text));
             writeln!(anstream::stderr().lock(), "{DIM}{text}{DIM:#}").ok();
         }
     }
 
     /// Prints an error with its causes on stderr; with `--json` also as JSON on stdout, unless a result is there already.
     pub fn error(&mut self, error: &anyhow::Error) {
+        self.clear_progress();
         let mut told = String::new();
         for cause in error.chain().map(ToString::to_string) {
             // Many errors name their cause themselves.
@@ -194,7 +198,7 @@ impl Output {
         }
         // What a server, a file or a tool said may be in it.
         let told = printable(&told);
-        writeln!(anstream::stderr().lock(), "{BAD}error:{BAD:#} {told}").ok();
+        writeln!(anstream::stderr().lock(), "{}", wrapped_for_stderr(&format!("{BAD}error:{BAD:#} {told}"))).ok();
         if self.json && !self.has_printed {
             self.value(&error_json(&told)).ok();
         }
@@ -205,6 +209,31 @@ impl Output {
 fn known_columns() -> Option<usize> {
     let typed = || std::env::var("COLUMNS").ok()?.parse().ok();
     terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0)).or_else(typed)
+}
+
+/// Wraps a text for a person who looks at stderr on a terminal.
+fn wrapped_for_stderr(text: &str) -> String {
+    let shown = terminal_size::terminal_size_of(io::stderr()).map(|(width, _)| usize::from(width.0).max(MIN_COLUMNS));
+    let Some(columns) = shown else { return text.to_owned() };
+    text.lines().map(|line| wrap(line, columns, 0)).collect::<Vec<_>>().join("\n")
+}
+
+/// Removes what a terminal would obey from a text, but for styles: colors, bold, dim.
+fn printable_styled(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("\u{1b}[") {
+        shown += &printable(&rest[..at]);
+        let sequence = &rest[at..];
+        let digits = sequence[2..].bytes().take_while(|byte| byte.is_ascii_digit() || *byte == b';').count();
+        let is_style = sequence.as_bytes().get(2 + digits) == Some(&b'm');
+        let end = if is_style { 2 + digits + 1 } else { 2 };
+        if is_style {
+            shown += &sequence[..end];
+        }
+        rest = &sequence[end..];
+    }
+    shown + &printable(rest)
 }
 
 /// Formats an error for `--json`: the cause, and the next step behind the first semicolon, if there is one.

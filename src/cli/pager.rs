@@ -15,6 +15,11 @@ pub(super) fn show(text: &str) -> io::Result<()> {
     if rows(text, usize::from(width)) < usize::from(height) {
         return print(text);
     }
+    // Ctrl-C is for the pager, which goes on; without us, it and the shell would read the same terminal.
+    #[cfg(unix)]
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGQUIT] {
+        signal_hook::flag::register(signal, std::sync::Arc::default()).ok();
+    }
     let Some(mut pager) = start() else { return print(text) };
     if let Some(mut input) = pager.stdin.take() {
         let is_colored = anstream::stdout().current_choice() != anstream::ColorChoice::Never;

@@ -16,6 +16,8 @@ const MANY_ENTRIES: u64 = 1_000;
 pub(super) struct FoundTurns {
     pub results: SearchResults,
     pub sessions: HashMap<String, Session>,
+    /// `true` if there is nothing to search on this machine.
+    pub is_empty_archive: bool,
 }
 
 /// Searches the user's archive and, unless `only_here`, the team server, in a project if one is named. Brings the index up to date
@@ -52,5 +54,6 @@ pub(super) fn search(
             sessions.insert(id.to_owned(), session);
         }
     }
-    Ok(FoundTurns { results, sessions })
+    let is_empty_archive = results.hits.is_empty() && remote.is_none() && store.totals()?.sessions == 0;
+    Ok(FoundTurns { results, sessions, is_empty_archive })
 }

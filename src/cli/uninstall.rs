@@ -1,5 +1,6 @@
 //! `ctxbridge uninstall`
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -13,7 +14,8 @@ use crate::bundle::PROJECT_DATA_FOLDER;
 use ctxbridge_archive::store::sqlite::LockPolicy;
 use ctxbridge_common::{files, paths};
 use ctxbridge_patch::catalog::Catalog;
-use ctxbridge_patch::install::{TargetError, discover};
+use ctxbridge_patch::install::{Target, TargetError, discover};
+use ctxbridge_patch::journal::Journal;
 use ctxbridge_patch::patcher::{Patcher, RevertedState};
 
 #[derive(Debug, clap::Args)]
@@ -41,7 +43,45 @@ struct OwnFolder {
     what: &'static str,
     path: PathBuf,
     bytes: u64,
+    /// Beginnings of the names of what is ours in it.
+    names: &'static [&'static str],
 }
+
+/// Beginnings of the names of our files and folders in the data folder.
+const DATA_NAMES: &[&str] = &[
+    "archive.",
+    "archive-jsonl",
+    "autopilot",
+    "backups",
+    "brought",
+    "dashboard.html",
+    "damaged",
+    "forgotten",
+    "hooks",
+    "locks",
+    "logs",
+    "lock",
+    "metrics",
+    "mod",
+    "model-windows",
+    "models",
+    "owed",
+    "recalled",
+    "repairs.jsonl",
+    "savings.json",
+    "search.",
+    "spool",
+    "state.db",
+    "sync",
+    "tiers",
+    "told",
+    "trouble.json",
+    "withheld",
+];
+/// The same in the cache folder: releases, and what the tests of ctxbridge fetch.
+const CACHE_NAMES: &[&str] = &["releases", "postgres", "models"];
+/// The same in the folder of settings.
+const CONFIG_NAMES: &[&str] = &["config.toml", "learnings.toml"];
 
 /// A step of the uninstall with its result.
 struct Removed {
@@ -67,7 +107,8 @@ impl UninstallArgs {
                 "Take ctxbridge out of Claude Code? Data stays"
             };
             tell_folders(&folders, &logs, self.purge, output)?;
-            if !ask(question, true)? {
+            // Who presses Enter without reading loses nothing.
+            if !ask(question, !self.purge)? {
                 output.prose(2, "Nothing was changed.")?;
                 return Ok(CommandOutcome::No);
             }
@@ -91,11 +132,12 @@ impl UninstallArgs {
         let is_clean = removed.iter().all(|one| one.result.is_ok());
         // What is needed to put a client back is not removed while one still wants it.
         let purges = self.purge && !self.dry_run && is_clean;
-        let mut gone = Vec::new();
-        for folder in folders.iter().filter(|_| purges) {
-            let result = files::gone(fs::remove_dir_all(&folder.path)).map(|()| true).map_err(|error| error.to_string());
-            gone.push(Removed { name: short(&folder.path), result });
-        }
+        // Looked for once more: the steps may have left something in a folder that was not there.
+        let to_remove = if purges { own_folders() } else { Vec::new() };
+        let gone: Vec<Removed> = to_remove
+            .iter()
+            .map(|folder| Removed { name: short(&folder.path), result: remove_own(folder).map(|()| true) })
+            .collect();
         if output.json {
             let steps = removed.iter().chain(&gone).map(|one| {
                 json!({ "what": one.name, "removed": one.result.as_ref().is_ok_and(|was| *was), "error": one.result.as_ref().err() })
@@ -131,19 +173,35 @@ impl UninstallArgs {
 
 /// Puts every client back that is patched.
 fn revert_all(output: &Output) -> Vec<Removed> {
-    let clients = discover(std::env::current_dir().ok().as_deref());
-    let (Ok(data), Ok(catalog)) = (paths::data_dir(), Catalog::embedded()) else { return Vec::new() };
+    let data = match paths::data_path() {
+        Ok(data) if data.join("state.db").exists() => data,
+        // Nothing was ever patched.
+        Ok(_) => return Vec::new(),
+        Err(error) => return vec![Removed { name: "patches".to_owned(), result: Err(error.to_string()) }],
+    };
     let notice = |text: &str| output.note(text);
+    let patched = match Journal::open(&data, &notice).and_then(|journal| journal.active_patches()) {
+        Ok(active) => active.into_iter().map(|active| active.path),
+        Err(error) => return vec![Removed { name: "patches".to_owned(), result: Err(error.to_string()) }],
+    };
+    let catalog = match Catalog::embedded() {
+        Ok(catalog) => catalog,
+        Err(error) => return vec![Removed { name: "patches".to_owned(), result: Err(error.to_string()) }],
+    };
     let patcher = Patcher::new(&data, catalog, &notice);
+    // Those that were patched, wherever they are; and those at the usual places, should the journal have been lost.
+    let mut clients: Vec<PathBuf> = patched.filter(|path| path.exists()).collect();
+    let found = discover(std::env::current_dir().ok().as_deref());
+    clients.extend(found.into_iter().filter_map(|found| Some(found.client.ok()?.path)));
+    let mut seen = BTreeSet::new();
+    clients.retain(|path| seen.insert(path.canonicalize().unwrap_or_else(|_| path.clone())));
     let mut removed = Vec::new();
-    for client in clients {
-        let Ok(target) = client.client else { continue };
-        output.progress(&format!("looking at {}", short(&client.path)));
-        let result = match patcher.revert(&target, false) {
-            Ok(reverted) => Ok(reverted.state == RevertedState::Reverted),
-            Err(error) => Err(error.to_string()),
-        };
-        removed.push(Removed { name: format!("patch of {}", short(&client.path)), result });
+    for path in clients {
+        output.progress(&format!("looking at {}", short(&path)));
+        let reverted = Target::at(&path).map_err(|error| error.to_string());
+        let reverted = reverted.and_then(|target| patcher.revert(&target, false).map_err(|error| error.to_string()));
+        let result = reverted.map(|reverted| reverted.state == RevertedState::Reverted);
+        removed.push(Removed { name: format!("patch of {}", short(&path)), result });
     }
     output.clear_progress();
     removed
@@ -165,12 +223,37 @@ fn take_out(name: &str, command: &[&str]) -> Removed {
 /// Our folders that exist.
 fn own_folders() -> Vec<OwnFolder> {
     let all = [
-        ("archive, backups and logs", paths::data_path().ok()),
-        ("cache: releases for the demo and tests", paths::cache_path().ok()),
-        ("settings", paths::config_dir()),
+        ("archive, backups and logs", paths::data_path().ok(), DATA_NAMES),
+        ("cache: releases for the demo and tests", paths::cache_path().ok(), CACHE_NAMES),
+        ("settings", paths::config_dir(), CONFIG_NAMES),
     ];
-    let existing = all.into_iter().filter_map(|(what, path)| Some((what, path.filter(|path| path.is_dir())?)));
-    existing.map(|(what, path)| OwnFolder { what, bytes: bytes_below(&path), path }).collect()
+    // A link would be removed in place of what it leads to.
+    let real = |path: Option<PathBuf>| path?.canonicalize().ok().filter(|path| path.is_dir());
+    let existing = all.into_iter().filter_map(|(what, path, names)| Some((what, real(path)?, names)));
+    existing.map(|(what, path, names)| OwnFolder { what, bytes: bytes_below(&path), path, names }).collect()
+}
+
+/// Removes what is ours in a folder, and the folder if nothing else is in it: a variable may have named any folder.
+fn remove_own(folder: &OwnFolder) -> Result<(), String> {
+    let entries = fs::read_dir(&folder.path).map_err(|error| error.to_string())?;
+    let mut others = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(|error| error.to_string())?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if !folder.names.iter().any(|own| name.starts_with(own)) {
+            others.push(name);
+            continue;
+        }
+        let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+        let removed = if is_folder { fs::remove_dir_all(entry.path()) } else { fs::remove_file(entry.path()) };
+        files::gone(removed).map_err(|error| format!("{name}: {error}"))?;
+    }
+    if others.is_empty() {
+        return files::gone(fs::remove_dir(&folder.path)).map_err(|error| error.to_string());
+    }
+    others.sort();
+    others.truncate(3);
+    Err(format!("other files are in it and stay: {}", others.join(", ")))
 }
 
 /// Work logs in the projects that the archive knows.

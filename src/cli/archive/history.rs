@@ -81,7 +81,7 @@ impl HistoryArgs {
         } else {
             if let Some(session) = session.filter(|_| self.search.is_empty()) {
                 let folder = quote::line(session.folder.as_deref().unwrap_or("?"));
-                output.row(format!("{} in {folder}", styled(BOLD, &session.session)))?;
+                output.row(format!("{} in {folder}", styled(BOLD, quote::line(&session.session))))?;
             }
             for compaction in &found {
                 tell(compaction, &numbers, !self.search.is_empty(), output)?;

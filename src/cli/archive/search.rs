@@ -98,7 +98,7 @@ fn edge(text: &str) -> anyhow::Result<i64> {
 
 /// Prints search results.
 pub(in crate::cli) fn show(request: &SearchRequest, found: &FoundTurns, output: &mut Output) -> anyhow::Result<CommandOutcome> {
-    let FoundTurns { results, sessions } = found;
+    let FoundTurns { results, sessions, .. } = found;
     for note in &results.notes {
         output.note(note);
     }
@@ -114,6 +114,7 @@ pub(in crate::cli) fn show(request: &SearchRequest, found: &FoundTurns, output: 
             as_text(hit, session(hit), output)?;
         }
         match &results.hits[..] {
+            [] if found.is_empty_archive => output.note("nothing is archived yet; `ctxbridge setup` begins an archive"),
             [] => output.note("nothing found; other words may help, and `ctxbridge sessions` lists what there is"),
             hits => output.hint(&format!(
                 "{}; `ctxbridge recall {}` prints the first in full",

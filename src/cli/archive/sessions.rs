@@ -21,8 +21,8 @@ pub(in crate::cli) struct SessionsArgs {
     #[arg(long, value_name = "FOLDER")]
     project: Option<String>,
     /// Maximum number to list
-    #[arg(long, default_value_t = 50)]
-    limit: usize,
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
+    limit: u32,
 }
 
 /// Columns of a list.
@@ -34,7 +34,7 @@ impl SessionsArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         let mut store = archives::open_to_read(output)?;
         let project = archives::project(self.project.as_deref(), &mut *store, false, output)?;
-        let sessions = store.sessions("", project.as_ref(), self.limit)?;
+        let sessions = store.sessions("", project.as_ref(), self.limit as usize)?;
         if output.json {
             let sessions = sessions.iter().map(|session| as_json(&mut *store, session)).collect::<Result<Vec<_>, _>>()?;
             output.value(&json!({ "sessions": sessions }))?;

@@ -109,9 +109,10 @@ impl ShowArgs {
             let rewound = folded.iter().map(|(_, count)| count).sum();
             return as_json(&mut *store, &session, (&turns, &summaries), (state, rewound), self.full, output);
         }
+        output.pages();
         let folder = quote::line(session.folder.as_deref().unwrap_or("?"));
         let as_it_was = state.map(|state| format!(", {state}")).unwrap_or_default();
-        output.line(format!("{} in {folder}{as_it_was}", styled(BOLD, &session.session)))?;
+        output.line(format!("{} in {folder}{as_it_was}", styled(BOLD, quote::line(&session.session))))?;
         if let Some(title) = &session.title {
             output.row(quote::line(title))?;
         }
@@ -123,7 +124,6 @@ impl ShowArgs {
         if let Some(own) = transcripts.first() {
             SessionFiles::of(&transcripts, own, &session.session).note_omitted(&mut *store, output)?;
         }
-        output.pages();
         for (at, turn) in turns.iter().enumerate() {
             note_folded(&folded, at, output)?;
             let handle = handle::turn_handle(&turn.turn.id);
@@ -139,7 +139,7 @@ impl ShowArgs {
             output.row(format!(
                 "{:>5}  {handle}  {}  {}{summary}",
                 turn.turn.index,
-                styled(DIM, cell(&when, 14)),
+                styled(DIM, cell(&when, if output.verbose { 16 } else { 14 })),
                 styled(DIM, whose)
             ))?;
             if self.full {

@@ -25,7 +25,7 @@ pub(super) struct ConfigSetArgs {
     /// Name of the setting, such as archive.restore_budget
     key: String,
     /// Its value: a word, a number, true or false, or a list such as [\"a\", \"b\"]
-    #[arg(required_unless_present = "default", conflicts_with = "default")]
+    #[arg(required_unless_present = "default", conflicts_with = "default", allow_hyphen_values = true)]
     value: Option<String>,
     /// Remove it from the file, so that its default counts
     #[arg(long)]
@@ -43,8 +43,12 @@ impl ConfigSetArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         output.reports();
         let key = key_named(&self.key)?;
-        let file = user_file()?;
-        let mut document = read(&file)?;
+        // A link into a folder of dotfiles stays one.
+        let named = user_file()?;
+        let file = named.canonicalize().unwrap_or(named);
+        let is_read_only = file.metadata().is_ok_and(|metadata| metadata.permissions().readonly());
+        anyhow::ensure!(!is_read_only, "{} is read-only; make it writable first", file.display());
+        let (mut document, has_crlf) = read(&file)?;
         let (section, name) = key.name.split_once('.').context("each setting is in a section")?;
         match &self.value {
             None => {
@@ -60,7 +64,7 @@ impl ConfigSetArgs {
                 table.insert(name, Item::Value(value(text)));
             }
         }
-        let new = document.to_string();
+        let new = with_line_ends(document.to_string(), has_crlf);
         check(key, &new)?;
         let folder = file.parent().context("the file is in no folder")?;
         ctxbridge_common::paths::create_private_dir(folder).with_context(|| format!("cannot create {}", folder.display()))?;
@@ -111,15 +115,22 @@ impl ConfigEditArgs {
 const NEW_FILE: &str =
     "# Settings of ctxbridge. `ctxbridge config list` describes all of them.\n#\n# [archive]\n# restore_budget = 4000\n";
 
-fn read(file: &Path) -> anyhow::Result<DocumentMut> {
+fn read(file: &Path) -> anyhow::Result<(DocumentMut, bool)> {
     let text = match files::read_to_string(file) {
         Ok(text) => text,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
         Err(error) => return Err(error).with_context(|| format!("cannot read {}", file.display())),
     };
-    text.parse::<DocumentMut>().map_err(|error| {
-        anyhow::anyhow!("{} is not valid TOML; correct it with `ctxbridge config edit`: {error}", file.display())
-    })
+    let document = text.parse::<DocumentMut>().map_err(|error| {
+        let cause = error.message().lines().next().unwrap_or_default();
+        anyhow::anyhow!("{} is not valid TOML ({cause}); correct it with `ctxbridge config edit`", file.display())
+    })?;
+    Ok((document, text.contains("\r\n")))
+}
+
+/// The text with the line ends that the file had.
+fn with_line_ends(text: String, has_crlf: bool) -> String {
+    if has_crlf { text.replace("\r\n", "\n").replace('\n', "\r\n") } else { text }
 }
 
 /// A value as TOML: a number, a switch or a list where it reads as one, else text.
@@ -134,7 +145,11 @@ fn check(key: &Key, text: &str) -> anyhow::Result<()> {
     files::replace(&file, text.as_bytes())?;
     let config = Config::load(&ConfigSources { user_file: Some(file), ..ConfigSources::default() });
     match config.problems.iter().find(|problem| problem.key == key.name) {
-        Some(problem) => Err(UsageError(format!("{} {}", key.name, problem.message)).into()),
+        // The file is not changed, whatever would count instead.
+        Some(problem) => {
+            let cause = problem.message.split("; it ").next().unwrap_or_default();
+            Err(UsageError(format!("{} {cause}; nothing was changed", key.name)).into())
+        }
         None => Ok(()),
     }
 }

@@ -118,9 +118,11 @@ impl SetupArgs {
         let is_covered = step.name == "hooks" && survey.has_plugin && !survey.has_hooks;
         let default = match step.state(survey) {
             StepState::Done(reason) => return Ok(StepOutcome::AlreadyDone(reason)),
+            // Who asked for it is told that it cannot be.
+            StepState::LeftOut(reason) if self.choices.of(step) == Some(true) => return Ok(StepOutcome::Failed(reason)),
             StepState::LeftOut(reason) => return Ok(StepOutcome::LeftOut(reason)),
             _ if is_covered && self.choices.of(step).is_none() => {
-                return Ok(StepOutcome::LeftOut("the plugin has them".to_owned()));
+                return Ok(StepOutcome::LeftOut("the plugin brings them".to_owned()));
             }
             StepState::Offered => true,
             StepState::Optional => false,
@@ -137,14 +139,18 @@ impl SetupArgs {
             return Ok(StepOutcome::Ran);
         }
         // What it prints would be more than one value for a program, and is too much for a person.
-        let quiet = OutputOptions { json: false, quiet: !output.verbose, verbose: output.verbose, may_page: false };
+        let quiet =
+            OutputOptions { json: false, quiet: output.json || !output.verbose, verbose: output.verbose, may_page: false };
         let mut inner = Output::new(quiet);
         inner.reports();
         output.progress(&format!("ctxbridge {}", step.command.join(" ")));
         let done = run_typed(step.command, &mut inner);
         output.clear_progress();
         Ok(match done {
-            Ok(_) => StepOutcome::Ran,
+            Ok(CommandOutcome::Yes) => StepOutcome::Ran,
+            Ok(CommandOutcome::No) => {
+                StepOutcome::Failed(format!("nothing was changed; `ctxbridge {}` says why", step.command.join(" ")))
+            }
             Err(error) => StepOutcome::Failed(format!("{error:#}")),
         })
     }
@@ -160,7 +166,7 @@ pub(super) fn ask(question: &str, default: bool) -> anyhow::Result<bool> {
         drop(stderr);
         let mut answer = String::new();
         if io::stdin().lock().read_line(&mut answer)? == 0 {
-            anyhow::bail!("there was no answer; what is done is done, and `ctxbridge setup` goes on from there");
+            anyhow::bail!("there was no answer; nothing more was changed, and the same command goes on from there");
         }
         match answer.trim().to_lowercase().as_str() {
             "" => return Ok(default),

@@ -62,9 +62,9 @@ pub(super) const STEPS: [SetupStep; 7] = [
         name: "import",
         question: "Take the sessions from before into the archive?",
         command: &["archive", "import"],
-        state: |survey| match survey.transcripts.len() as u64 {
-            0 => StepState::LeftOut("there are no sessions yet".to_owned()),
-            all if survey.archived >= all => StepState::Done(format!("{} sessions are archived", survey.archived)),
+        state: |survey| match (survey.transcripts.len(), survey.unarchived) {
+            (0, _) => StepState::LeftOut("there are no sessions yet".to_owned()),
+            (_, 0) => StepState::Done("all of them are archived".to_owned()),
             _ => StepState::Offered,
         },
     },

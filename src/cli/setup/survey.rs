@@ -13,8 +13,10 @@ use crate::cli::{Output, archives, configuration, with_windows};
 use crate::client_mod::install::{ReleaseSupport, is_enabled};
 use crate::dashboard::data::simulate;
 use crate::hook::settings::scope::{SettingsPaths, SettingsScope};
-use crate::hook::settings::status::status;
+use crate::hook::settings::status::{ScopeStatus, status};
 use crate::hook::settings::statusline::{StatuslineState, statusline_state};
+use crate::hook::settings::wiring::WIRED;
+use crate::hook::{Event, supported_events};
 use ctxbridge_archive::embed::install as model;
 use ctxbridge_archive::store::sqlite::LockPolicy;
 use ctxbridge_archive::transcript_paths::{client_folder, transcripts_below};
@@ -43,6 +45,8 @@ pub(super) struct Survey {
     pub replayed: Replayed,
     /// Sessions in the archive.
     pub archived: u64,
+    /// Transcripts whose session is not in it.
+    pub unarchived: u64,
     /// `true` if the plugin with the mod is enabled.
     pub has_plugin: bool,
     /// `true` if all hooks are wired in settings.
@@ -91,8 +95,14 @@ impl Survey {
         let config_dir = std::env::var_os("CLAUDE_CONFIG_DIR").map(Into::into);
         let places = SettingsPaths::new(paths::home_dir(), config_dir, &current);
         let path = std::env::var_os("PATH");
-        let wired = status(&places, &SettingsScope::ALL, (&[], &[]), path.as_deref());
-        let has_hooks = wired.is_ok_and(|status| status.scopes.iter().any(|scope| !scope.hooks.is_empty()));
+        // Those of the user's settings: a project's are for that project.
+        let version = client.as_ref().ok().and_then(|client| client.version.clone());
+        let wanted = version.map(|version| supported_events(&version)).unwrap_or_default();
+        let wanted: Vec<Event> = WIRED.iter().map(|wiring| wiring.event).filter(|event| wanted.contains(event)).collect();
+        let wired = status(&places, &[SettingsScope::User], (&wanted, &[]), path.as_deref());
+        let in_settings = |scope: &ScopeStatus| wanted.iter().all(|event| scope.hooks.iter().any(|hook| hook.event == *event));
+        let has_hooks = !wanted.is_empty() && wired.is_ok_and(|status| status.scopes.iter().all(in_settings));
+        let (archived, unarchived) = archived(&transcripts);
         let project = Project::around(&current, paths::home_dir().as_deref());
         let model = model::folder().is_ok_and(|folder| model::status(&folder).state == model::InstallState::Installed);
         Ok(Self {
@@ -101,7 +111,8 @@ impl Survey {
             transcripts,
             since,
             replayed,
-            archived: archived(),
+            archived,
+            unarchived,
             has_plugin: is_enabled(&settings),
             has_hooks,
             statusline: statusline_state(&settings).map_err(|error| error.to_string()),
@@ -137,11 +148,17 @@ fn is_of_agent(path: &std::path::Path) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("agent-"))
 }
 
-/// Sessions in the archive; none if there is none, or it cannot be read now.
-fn archived() -> u64 {
-    let Ok(location) = archives::location(&archives::settings()) else { return 0 };
-    let opened = location.open_without_repair(LockPolicy::Interactive);
-    opened.ok().flatten().and_then(|mut store| store.totals().ok()).map_or(0, |totals| totals.sessions)
+/// Number of sessions in the archive, and of transcripts whose session is not in it. An archive that cannot be read now has none.
+fn archived(transcripts: &[PathBuf]) -> (u64, u64) {
+    let all = transcripts.len() as u64;
+    let Ok(location) = archives::location(&archives::settings()) else { return (0, all) };
+    let Ok(Some(mut store)) = location.open_without_repair(LockPolicy::Interactive) else { return (0, all) };
+    let Ok(totals) = store.totals() else { return (0, all) };
+    let is_archived = |path: &&PathBuf| {
+        let id = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+        store.session(&id).is_ok_and(|found| found.is_some())
+    };
+    (totals.sessions, all - transcripts.iter().filter(is_archived).count() as u64)
 }
 
 /// Replays the newest sessions without and with pruning, as many as the time allows.

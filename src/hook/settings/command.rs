@@ -24,7 +24,7 @@ pub(super) fn of(program: &str, event: Event, windows: bool) -> String {
     format!("{} hook {}", quoted(program, windows), event.slug())
 }
 
-fn quoted(program: &str, windows: bool) -> String {
+pub(super) fn quoted(program: &str, windows: bool) -> String {
     let plain = |character: char| character.is_ascii_alphanumeric() || "_@%+=:,./-".contains(character);
     if windows && program.contains(['\\', '/']) {
         // Some clients start Git Bash, others cmd.exe: both take slashes in double quotes.
@@ -59,6 +59,21 @@ fn parse_with(command: &str, escapes: bool) -> Option<HookCommand<'_>> {
         arguments = word(arguments, escapes)?.1;
     }
     Some(HookCommand { program, event, rest })
+}
+
+/// `true` for a command that runs our status line, with any arguments, and does nothing else.
+pub(super) fn is_statusline(command: &str) -> bool {
+    let runs_it = |escapes: bool| {
+        let (program, rest) = word(command, escapes)?;
+        let (verb, mut rest) = word(rest, escapes)?;
+        while !rest.trim().is_empty() {
+            rest = word(rest, escapes)?.1;
+        }
+        let name = program.rsplit(['/', '\\']).next().unwrap_or_default();
+        let stem = name.strip_suffix(".exe").unwrap_or(name);
+        Some(stem == "ctxbridge" && verb == "statusline")
+    };
+    runs_it(true) == Some(true) || runs_it(false) == Some(true)
 }
 
 /// Splits off the first word of a line. Returns `None` if there is none, or the line contains more than words.

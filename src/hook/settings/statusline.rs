@@ -5,6 +5,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::HookSettingsError;
+use super::command::{is_statusline, quoted};
 use super::document::{DocumentError, SettingsDocument, decode, span};
 use super::edit::{cuts, spliced};
 use super::editor::Editor;
@@ -38,14 +39,15 @@ pub fn statusline_state(file: &Path) -> Result<StatuslineState, HookSettingsErro
 
 fn state_of(bytes: &[u8]) -> Result<StatuslineState, DocumentError> {
     let (_, text) = decode(bytes)?;
-    SettingsDocument::parse(text)?;
+    let document = SettingsDocument::parse(text)?;
+    let keys = document.root.iter().flat_map(|root| &root.properties).filter(|property| property.name.as_str() == KEY);
+    if keys.count() > 1 {
+        return Err(DocumentError::Twice(KEY.to_owned()));
+    }
     let root: Value = serde_json::from_str(text).unwrap_or_default();
     let Some(line) = root.get(KEY).filter(|line| !line.is_null()) else { return Ok(StatuslineState::Absent) };
     let command = line.get("command").and_then(Value::as_str).unwrap_or_default();
-    let program = command.strip_suffix(COMMAND).map(|program| program.trim_matches(['"', '\'']));
-    let name = program.and_then(|program| Path::new(program).file_stem());
-    let is_ours = name.is_some_and(|name| name == "ctxbridge");
-    Ok(if is_ours { StatuslineState::Ours } else { StatuslineState::Other(command.to_owned()) })
+    Ok(if is_statusline(command) { StatuslineState::Ours } else { StatuslineState::Other(command.to_owned()) })
 }
 
 /// Adds our status line to settings that have none. Settings with one stay as they are.
@@ -55,8 +57,7 @@ fn added(bytes: &[u8], program: &str) -> Result<Vec<u8>, DocumentError> {
     }
     let (mark, text) = decode(bytes)?;
     let document = SettingsDocument::parse(text)?;
-    // A program whose path has a blank would be two words for the shell.
-    let program = if program.contains([' ', '\'', '(', '&']) { format!("\"{program}\"") } else { program.to_owned() };
+    let program = quoted(program, cfg!(windows));
     let line = json!({ "type": "command", "command": format!("{program}{COMMAND}") });
     let result = match &document.root {
         None => JsonStyle::of_new_file().whole(&json!({ KEY: line })),
@@ -133,6 +134,13 @@ mod tests {
         assert_eq!(state_of(other).unwrap(), StatuslineState::Other("ccstatusline".into()));
         assert_eq!(added(other, "ctxbridge").unwrap(), other);
         assert_eq!(removed(other).unwrap(), other);
+        for command in
+            ["tee log | ctxbridge statusline", "ctxbridge statusline; x", "ctxbridge hook stop", "xctxbridge statusline"]
+        {
+            assert!(!is_statusline(command), "{command}");
+        }
+        assert!(is_statusline("'/a b/ctxbridge' statusline --color never"));
+        assert!(state_of(br#"{"statusLine": 1, "statusLine": 2}"#).is_err());
         let quoted = added(b"{}", "/home/a b/ctxbridge").unwrap();
         assert_eq!(state_of(&quoted).unwrap(), StatuslineState::Ours, "{}", text(&quoted));
     }
