@@ -7,6 +7,8 @@ use ctxbridge_testkit::transcript::Kind;
 use serde_json::Value;
 use unicode_width::UnicodeWidthStr;
 
+use super::text;
+
 /// A sandbox with three archived sessions.
 fn archived() -> (Sandbox, Vec<String>) {
     let sandbox = Sandbox::new();
@@ -165,4 +167,50 @@ fn setup_installs_once_and_uninstall_takes_it_out() {
     sandbox.cli(&["uninstall", "--yes", "--purge"]);
     assert!(!sandbox.data().exists(), "the data is gone");
     assert!(sandbox.run(&["uninstall", "--yes", "--purge"]).code == Some(0), "once more is fine");
+}
+
+#[test]
+fn a_purge_removes_what_is_ours_and_nothing_else() {
+    let sandbox = Sandbox::new();
+    sandbox.generate(Kind::Chat, 4, 1);
+    sandbox.cli(&["archive", "import"]);
+    let other = sandbox.data().join("Documents/letter.txt");
+    fs::create_dir_all(other.parent().unwrap()).unwrap();
+    fs::write(&other, "mine").unwrap();
+    let ran = sandbox.run(&["uninstall", "--yes", "--purge"]).with_code(3);
+    assert!(ran.stdout.contains("other files are in it and stay: Documents"), "{ran:?}");
+    assert!(other.exists() && !sandbox.database().exists());
+}
+
+#[test]
+fn a_purge_puts_back_a_client_that_is_anywhere() {
+    let sandbox = Sandbox::new();
+    let client = sandbox.install("e2", "aside");
+    let original = fs::read(&client).unwrap();
+    sandbox.cli(&["patch", "apply", "--no-smoke", text(&client)]);
+    assert_ne!(fs::read(&client).unwrap(), original);
+    sandbox.cli(&["uninstall", "--yes", "--purge"]);
+    assert_eq!(fs::read(&client).unwrap(), original);
+    assert!(!sandbox.data().exists());
+    // Changed by somebody else since: its backup is needed, and stays.
+    sandbox.cli(&["patch", "apply", "--no-smoke", text(&client)]);
+    fs::write(&client, [&fs::read(&client).unwrap()[..], b"// more\n"].concat()).unwrap();
+    let refused = sandbox.run(&["uninstall", "--yes", "--purge"]).with_code(3);
+    assert!(refused.stderr.contains("the data stays"), "{refused:?}");
+    assert!(sandbox.data().join("backups").exists());
+}
+
+#[test]
+fn setup_goes_by_what_is_there_and_not_by_numbers() {
+    let sandbox = Sandbox::new();
+    for seed in 1..4 {
+        sandbox.generate(Kind::Chat, 4, seed);
+    }
+    sandbox.cli(&["archive", "import"]);
+    let steps = |sandbox: &Sandbox| sandbox.json(&["setup", "--dry-run"])["steps"].clone();
+    let import =
+        |sandbox: &Sandbox| steps(sandbox).as_array().unwrap().iter().find(|step| step["step"] == "import").unwrap().clone();
+    assert_eq!(import(&sandbox)["state"], "already_done");
+    let new = sandbox.generate(Kind::Chat, 4, 9).remove(0);
+    assert_eq!(import(&sandbox)["state"], "done", "a dry run would import {}", new.id);
 }
