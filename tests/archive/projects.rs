@@ -74,7 +74,7 @@ fn a_renamed_repository_is_known_again() {
     fs::rename(&old, &new).unwrap();
     // The same server, by another way.
     sandbox.git(&new, &["remote", "set-url", "origin", "git@host:acme/app"]);
-    let first = run(sandbox.command(&["archive", "sessions", "--project", new.to_str().unwrap()]), b"").done();
+    let first = run(sandbox.command(&["sessions", "-v", "--project", new.to_str().unwrap()]), b"").done();
     let told = format!("this project was {} before; its 2 sessions are found here", old.display());
     assert!(first.stderr.contains(&told) && first.stdout.contains(&one.id), "{first:?}");
     assert_eq!(sessions(&sandbox, &new), [one.id.clone(), two.id.clone()]);

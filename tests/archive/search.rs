@@ -185,7 +185,7 @@ fn an_index_that_is_lost_or_damaged_is_made_anew() {
 fn what_is_shown() {
     let sandbox = Sandbox::new();
     talks(&sandbox);
-    let said = sandbox.cli(&["archive", "search", "--mode", "lexical", "--limit", "2", "max retries"]).stdout;
+    let said = sandbox.cli(&["search", "-v", "--mode", "lexical", "--limit", "2", "max retries"]).stdout;
     insta::with_settings!({ filters => vec![(r"2026-0\d-\d\d \d\d:\d\d", "[time]")] }, { insta::assert_snapshot!(said) });
     let none = run(sandbox.command(&["archive", "search", "zebra"]), b"").with_code(1);
     assert!(none.stderr.contains("nothing found"), "{}", none.stderr);

@@ -81,7 +81,7 @@ impl HistoryArgs {
         } else {
             if let Some(session) = session.filter(|_| self.search.is_empty()) {
                 let folder = quote::line(session.folder.as_deref().unwrap_or("?"));
-                output.row(format!("{} in {folder}", styled(BOLD, quote::line(&session.session))))?;
+                output.prose(8, format!("{} in {folder}", styled(BOLD, quote::line(&session.session))))?;
             }
             for compaction in &found {
                 tell(compaction, &numbers, !self.search.is_empty(), output)?;
@@ -173,15 +173,15 @@ fn tell(compaction: &StoredCompaction, numbers: &Numbers, with_session: bool, ou
     if compaction.learnings > 0 {
         facts.push(format!("{} captured", count(compaction.learnings, "learning")));
     }
-    output.row(format!("{}  {}", styled(BOLD, quote::line(&name)), facts.join(", ")))?;
+    output.prose(8, format!("{}  {}", styled(BOLD, quote::line(&name)), facts.join(", ")))?;
     if let Some(snapshot) = &compaction.snapshot {
         let lines = [("first", &snapshot.first), ("last", &snapshot.last), ("topics", &snapshot.topics.join(", "))];
         for (what, text) in lines.iter().filter(|(_, text)| !text.is_empty()) {
-            output.row(format!("    {}  {}", styled(DIM, format!("{what:<6}")), cut(&quote::line(text), MESSAGE_CHARS)))?;
+            output.prose(8, format!("    {}  {}", styled(DIM, format!("{what:<6}")), cut(&quote::line(text), MESSAGE_CHARS)))?;
         }
     }
     if let Some(entry) = compaction.summary {
-        output.row(styled(DIM, format!("    `ctxbridge recall {}` prints the summary", Reference::Summary(entry))))?;
+        output.prose(8, styled(DIM, format!("    `ctxbridge recall {}` prints the summary", Reference::Summary(entry))))?;
     }
     Ok(())
 }

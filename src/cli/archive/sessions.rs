@@ -70,16 +70,19 @@ impl SessionsArgs {
 
 /// Number of characters by which each listed session can be named: eight, or more where another one begins so as well.
 fn short_id_digits(store: &mut dyn SessionReader, sessions: &[Session]) -> anyhow::Result<usize> {
-    const SHORT: usize = 8;
-    // Up to the second hyphen of an id.
-    const LONG: usize = 13;
+    // Up to each hyphen of an id.
+    const LENGTHS: [usize; 4] = [8, 13, 18, 23];
+    const WHOLE: usize = 36;
+    let mut shortest = 0;
     for session in sessions {
-        let Some(prefix) = session.session.get(..SHORT) else { continue };
-        if store.sessions(prefix, None, 2)?.iter().any(|other| other.session != session.session) {
-            return Ok(LONG);
+        while let Some(prefix) = LENGTHS.get(shortest).and_then(|length| session.session.get(..*length)) {
+            if store.sessions(prefix, None, 2)?.iter().all(|other| other.session == session.session) {
+                break;
+            }
+            shortest += 1;
         }
     }
-    Ok(SHORT)
+    Ok(LENGTHS.get(shortest).copied().unwrap_or(WHOLE))
 }
 
 fn row(store: &mut dyn StoreReader, session: &Session, digits: usize, output: &mut Output) -> anyhow::Result<()> {

@@ -113,7 +113,7 @@ fn tell(learning: &StoredLearning, output: &mut Output) -> anyhow::Result<()> {
         styled(BOLD, learning.id.handle()),
         learning.kind.name(),
         minute(Some(learning.last_ms)),
-        styled(DIM, format!("{} {folder}{again}{taken_back}", handle::turn_handle(&learning.turn)))
+        styled(DIM, format!("{}{again}{taken_back}  {folder}", handle::turn_handle(&learning.turn)))
     ))?;
     output.prose(2, format!("  {}", quote::line(&learning.sentence)))?;
     Ok(())

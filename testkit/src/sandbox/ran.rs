@@ -40,7 +40,8 @@ impl Ran {
     #[track_caller]
     pub fn refused(self, words: &[&str]) -> Self {
         let ran = self.with_code(3);
-        assert_eq!(ran.stdout, "", "a failure has no result");
+        let is_error = || ran.json()["error"].is_string();
+        assert!(ran.stdout.is_empty() || is_error(), "a failure has no result: {}", ran.stdout);
         for word in words {
             assert!(ran.stderr.contains(word), "`{word}` is missing in: {}", ran.stderr);
         }
