@@ -128,7 +128,7 @@ fn people_read_them() {
     let listed = cli(&sandbox, &["learnings", "list"]).done().stdout;
     let id = &listed[..14];
     insta::assert_snapshot!(listed, @"
-    learn:4d3b4be9  decision    2026-06-01 08:02  ctx:9e3779b9 /home/dev/src/ledger
+    learn:4d3b4be9  decision    2026-06-01 08:02  ctx:9e3779b9  /home/dev/src/ledger
       I went with polling for the webhook status because it is simple.
     ");
     insta::assert_snapshot!(cli(&sandbox, &["learnings", "show", id]).done().stdout, @"
