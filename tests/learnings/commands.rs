@@ -123,7 +123,7 @@ fn people_read_them() {
     let text = lines.prompt("How is it known? \u{1b}[31m") + &lines.answer(POLLING) + &lines.prompt("Good\nso");
     sandbox.talk(1, text);
     cli(&sandbox, &["archive", "import"]).done();
-    let done = cli(&sandbox, &["archive", "optimize"]).done().stdout;
+    let done = cli(&sandbox, &["archive", "optimize", "-v"]).done().stdout;
     assert!(done.contains("1 learning new; 0 calls found that failed and passed after a change"), "{done}");
     let listed = cli(&sandbox, &["learnings", "list"]).done().stdout;
     let id = &listed[..14];

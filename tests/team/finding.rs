@@ -84,7 +84,7 @@ fn what_is_found_there_can_be_read() {
     // Whose it is stands beside it: a handle says nothing of that.
     let owner = &ann.role.name;
     assert_eq!(found["results"][0]["owner"], json!(owner));
-    assert!(bob.run(&["archive", "search", "flood detector"]).stdout.contains(&format!(" of {owner}, on the team's server")));
+    assert!(bob.run(&["archive", "search", "flood detector"]).stdout.contains(&format!("on the team's server; by {owner}")));
     for said in [read, shown] {
         assert!(said.stderr.contains(&format!("archived by {owner}")), "{}", said.stderr);
     }

@@ -16,7 +16,7 @@ fn what_is_where() {
     };
     assert_eq!(words(&status(&place)), ["hot 1", "warm 0", "cold 0"]);
     assert!(!place.sandbox.cli(&["archive", "status"]).stdout.contains("hot 1"));
-    let told = place.run(&["archive", "optimize"]).stdout;
+    let told = place.run(&["archive", "optimize", "-v"]).stdout;
     assert!(told.contains("1 session moved to cold storage: "), "{told}");
     let found = status(&place);
     assert_eq!(words(&found), ["hot 0", "warm 0", "cold 1"]);
@@ -26,11 +26,11 @@ fn what_is_where() {
     assert_eq!(found["cold_folders"][0]["files"], 1);
     let told = place.sandbox.cli(&["archive", "status"]).stdout;
     assert!(told.contains("cold") && told.contains(place.cold().to_str().unwrap()), "{told}");
-    assert!(place.sandbox.cli(&["archive", "sessions"]).stdout.contains("  cold"));
+    assert!(place.sandbox.cli(&["sessions", "-v"]).stdout.contains("(cold)"));
     place.use_it(&talk);
-    let told = place.run(&["archive", "optimize", "--dry-run"]).stdout;
+    let told = place.run(&["archive", "optimize", "--dry-run", "-v"]).stdout;
     assert!(told.contains("1 session would be brought back from cold storage: "), "{told}");
-    let told = place.run(&["archive", "optimize"]).stdout;
+    let told = place.run(&["archive", "optimize", "-v"]).stdout;
     assert!(told.contains("1 session brought back from cold storage: "), "{told}");
     let mut command = place.command(&["archive", "optimize", "--dry-run"]);
     command.env("CTXBRIDGE_ARCHIVE_COLD_AFTER_DAYS", "0");

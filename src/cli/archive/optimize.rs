@@ -141,6 +141,9 @@ impl OptimizeArgs {
             if let Some(moves) = &done.tiers {
                 tiers::note_failed(moves, output);
             }
+            if let Some(trouble) = done.indexed.as_ref().and_then(|indexed| indexed.model_error.as_ref()) {
+                output.note(&format!("no vectors were made: {trouble}"));
+            }
         }
         damage::tell(done, self.dry_run, self.verify, output)?;
         match damaged {
