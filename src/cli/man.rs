@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn the_reference_in_the_documentation_is_this_one() {
-        let mut all = crate::cli::Cli::command();
+        let mut all = without_help(crate::cli::Cli::command());
         all.build();
         let written = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/commands.md"));
         assert!(written.replace('\r', "") == reference(&mut all), "`ctxbridge man --docs > docs/commands.md` writes it anew");

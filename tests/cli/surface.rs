@@ -151,7 +151,7 @@ fn setup_installs_once_and_uninstall_takes_it_out() {
         let state = |step: &Value| (step["step"].as_str().unwrap().to_owned(), step["state"].as_str().unwrap().to_owned());
         ran["steps"].as_array().unwrap().iter().map(state).collect::<std::collections::BTreeMap<_, _>>()
     };
-    let import_only = ["setup", "--yes", "--no-mod", "--no-hooks", "--no-patch", "--no-model", "--bundle"];
+    let import_only = ["setup", "--yes", "--no-mod", "--no-hooks", "--no-patch", "--no-model", "--no-bundle"];
     let first = steps(&sandbox.json(&import_only));
     assert_eq!(first["import"], "done", "{first:?}");
     let second = steps(&sandbox.json(&import_only));
