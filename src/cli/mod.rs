@@ -171,7 +171,8 @@ pub fn main() -> ExitCode {
     // Under a limit of the shell (`ulimit -f`) a write fails, and that is told; it must not end the process.
     #[cfg(unix)]
     signal_hook::flag::register(signal_hook::consts::SIGXFSZ, std::sync::Arc::default()).ok();
-    let matches = command_list::grouped(Cli::command()).try_get_matches();
+    // Building all commands takes time that a hook has not: only help, or an error, needs them in groups.
+    let matches = Cli::command().try_get_matches().or_else(|_| command_list::grouped(Cli::command()).try_get_matches());
     let cli = matches.and_then(|mut matches| Cli::from_arg_matches_mut(&mut matches)).unwrap_or_else(|error| {
         // What the client runs must not fail it, and exit code 2 would block: an older version may be called by newer settings.
         let is_hook = std::env::args_os().nth(1).is_some_and(|command| command == "hook");
