@@ -36,19 +36,24 @@ pub(super) struct DashboardArgs {
     until_eof: bool,
 }
 
+/// Locations and settings of this machine.
+pub(super) fn source(output: &Output) -> anyhow::Result<DashboardConfig> {
+    let data = paths::data_dir()?;
+    let config = configuration(output);
+    let (place, current) = (data.clone(), std::env::current_dir().unwrap_or_default());
+    Ok(DashboardConfig {
+        archive: Location::of(&data, &config.archive),
+        data,
+        prune: with_windows(config.prune),
+        zone: TimeZone::system(),
+        surroundings: Box::new(move || Environment::of_process(place.clone(), current.clone())),
+    })
+}
+
 impl DashboardArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
-        let data = paths::data_dir()?;
-        let config = configuration(output);
-        let place = data.clone();
-        let current = std::env::current_dir().unwrap_or_default();
-        let source = DashboardConfig {
-            data: data.clone(),
-            archive: Location::of(&data, &config.archive),
-            prune: with_windows(config.prune),
-            zone: TimeZone::system(),
-            surroundings: Box::new(move || Environment::of_process(place.clone(), current.clone())),
-        };
+        let source = source(output)?;
+        let data = source.data.clone();
         let dashboard = Dashboard::start(source, self.port)?;
         let url = dashboard.url();
         if output.json {

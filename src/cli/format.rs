@@ -3,6 +3,8 @@
 use clap::builder::styling::Style;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+pub(in crate::cli) use ctxbridge_picker::text::{fit, left as cell};
+
 /// Formats `text` in a style.
 pub(in crate::cli) fn styled(style: Style, text: impl std::fmt::Display) -> String {
     format!("{style}{text}{style:#}")
@@ -80,24 +82,6 @@ pub(in crate::cli) fn relative_time(ms: Option<i64>, is_exact: bool) -> String {
     }
 }
 
-/// Cuts a text to a number of columns, the last of them an ellipsis if text was cut. Wide characters take two.
-pub(in crate::cli) fn fit(text: &str, columns: usize) -> String {
-    if text.width() <= columns {
-        return text.to_owned();
-    }
-    let mut left = columns.saturating_sub(1);
-    let kept: String = text
-        .chars()
-        .take_while(|character| {
-            let width = character.width().unwrap_or(0);
-            let fits = width <= left;
-            left -= width.min(left);
-            fits
-        })
-        .collect();
-    if columns == 0 { String::new() } else { format!("{}…", kept.trim_end()) }
-}
-
 /// Cuts a text with styles in it to a number of columns. Styles take none, and end where they would have.
 pub(in crate::cli) fn cut(text: &str, columns: usize) -> String {
     if anstream::adapter::strip_str(text).to_string().width() <= columns {
@@ -147,13 +131,6 @@ pub(in crate::cli) fn wrap(text: &str, columns: usize, hanging: usize) -> String
         is_first = false;
     }
     wrapped
-}
-
-/// Pads a text with blanks to a number of columns, or cuts it to that.
-pub(in crate::cli) fn cell(text: &str, columns: usize) -> String {
-    let fitting = fit(text, columns);
-    let blanks = columns.saturating_sub(fitting.width());
-    fitting + &" ".repeat(blanks)
 }
 
 /// Cuts a path from its start, since its end says most: `…/work/app`.

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 use std::process::{Child, Command, Stdio};
 
-/// What `less` does unless the user says otherwise: quit if it fits, keep colors, leave the text on the screen.
+/// Options of `less` unless the user says otherwise: quit if it fits, keep colors, leave the text on the screen.
 const LESS: &str = "FRX";
 
 /// Shows a text on the terminal, by the pager if it has more lines than that.

@@ -2,15 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use jiff::tz::TimeZone;
 use serde_json::json;
 
 use super::output::{BOLD, DIM, Output, count, size, styled};
-use super::{CommandOutcome, configuration, with_windows};
-use crate::dashboard::data::{DashboardConfig, DashboardService, TotalSavings};
-use crate::doctor::Environment;
-use ctxbridge_archive::open::Location;
-use ctxbridge_common::paths;
+use super::{CommandOutcome, dashboard};
+use crate::dashboard::data::{DashboardService, TotalSavings};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
@@ -26,16 +22,7 @@ pub(super) struct StatsArgs {
 
 impl StatsArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
-        let data = paths::data_dir()?;
-        let config = configuration(output);
-        let (place, current) = (data.clone(), std::env::current_dir().unwrap_or_default());
-        let service = DashboardService::new(DashboardConfig {
-            archive: Location::of(&data, &config.archive),
-            data,
-            prune: with_windows(config.prune),
-            zone: TimeZone::system(),
-            surroundings: Box::new(move || Environment::of_process(place.clone(), current.clone())),
-        });
+        let service = DashboardService::new(dashboard::source(output)?);
         let overview = service.overview()?;
         if overview.is_empty {
             output.note(

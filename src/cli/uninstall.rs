@@ -118,7 +118,8 @@ impl UninstallArgs {
         let mut removed = Vec::new();
         if !self.dry_run {
             // The patch first, since its backup is in our data; then the settings, the newest change first.
-            removed.extend(revert_all(output));
+            let failed = |error: anyhow::Error| vec![Removed { name: "patches".to_owned(), result: Err(error.to_string()) }];
+            removed.extend(revert_all(output).unwrap_or_else(failed));
             for (name, command) in [
                 ("status line", &["statusline", "uninstall"][..]),
                 ("hooks", &["hooks", "uninstall"]),
@@ -172,22 +173,15 @@ impl UninstallArgs {
 }
 
 /// Puts every client back that is patched.
-fn revert_all(output: &Output) -> Vec<Removed> {
-    let data = match paths::data_path() {
-        Ok(data) if data.join("state.db").exists() => data,
+fn revert_all(output: &Output) -> anyhow::Result<Vec<Removed>> {
+    let data = paths::data_path()?;
+    if !data.join("state.db").exists() {
         // Nothing was ever patched.
-        Ok(_) => return Vec::new(),
-        Err(error) => return vec![Removed { name: "patches".to_owned(), result: Err(error.to_string()) }],
-    };
+        return Ok(Vec::new());
+    }
     let notice = |text: &str| output.note(text);
-    let patched = match Journal::open(&data, &notice).and_then(|journal| journal.active_patches()) {
-        Ok(active) => active.into_iter().map(|active| active.path),
-        Err(error) => return vec![Removed { name: "patches".to_owned(), result: Err(error.to_string()) }],
-    };
-    let catalog = match Catalog::embedded() {
-        Ok(catalog) => catalog,
-        Err(error) => return vec![Removed { name: "patches".to_owned(), result: Err(error.to_string()) }],
-    };
+    let patched = Journal::open(&data, &notice)?.active_patches()?.into_iter().map(|active| active.path);
+    let catalog = Catalog::embedded()?;
     let patcher = Patcher::new(&data, catalog, &notice);
     // Those that were patched, wherever they are; and those at the usual places, should the journal have been lost.
     let mut clients: Vec<PathBuf> = patched.filter(|path| path.exists()).collect();
@@ -204,7 +198,7 @@ fn revert_all(output: &Output) -> Vec<Removed> {
         removed.push(Removed { name: format!("patch of {}", short(&path)), result });
     }
     output.clear_progress();
-    removed
+    Ok(removed)
 }
 
 /// Runs a command that takes something out.

@@ -22,7 +22,7 @@ mod screen;
 mod source;
 #[cfg(test)]
 mod tests;
-mod text;
+pub mod text;
 mod view;
 mod workers;
 

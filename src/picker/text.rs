@@ -24,7 +24,7 @@ pub(crate) fn columns(text: &str) -> usize {
 
 /// The start of a text that fits so many columns; if text was cut, the last column is an ellipsis. A character of two columns is
 /// never cut in half.
-pub(crate) fn fit(text: &str, width: usize) -> String {
+pub fn fit(text: &str, width: usize) -> String {
     if columns(text) <= width {
         return text.to_owned();
     }
@@ -45,7 +45,7 @@ pub(crate) fn right(text: &str, width: usize) -> String {
 }
 
 /// A text in exactly so many columns, cut or with spaces behind it.
-pub(crate) fn left(text: &str, width: usize) -> String {
+pub fn left(text: &str, width: usize) -> String {
     let text = fit(text, width);
     let rest = width.saturating_sub(columns(&text));
     text + &" ".repeat(rest)

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::text;
 use crate::cli::CommandOutcome;
-use crate::cli::output::{BOLD, DIM, Output, fit, styled};
+use crate::cli::output::{BOLD, DIM, Output, fit, styled, wrap};
 use ctxbridge_config::{KEYS, Key};
 
 #[derive(Debug, clap::Args)]
@@ -37,9 +37,7 @@ impl ConfigListArgs {
         for key in KEYS {
             let default = format!("{} ({})", key.name, default(key));
             output.line(styled(BOLD, fit(&default, columns)))?;
-            for line in wrapped(key.doc, columns.saturating_sub(4)) {
-                output.line(format!("    {line}"))?;
-            }
+            output.line(wrap(&format!("    {}", key.doc), columns, 0))?;
             if output.verbose {
                 output.line(styled(DIM, format!("    {}", key.variable)))?;
             }
@@ -54,22 +52,6 @@ fn default(key: &Key) -> String {
         Value::Array(items) if items.is_empty() => "none".to_owned(),
         value => text(&value),
     }
-}
-
-/// Lines of a text, each of at most so many columns.
-fn wrapped(text: &str, columns: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let last = lines.len() - 1;
-        if !lines[last].is_empty() && lines[last].chars().count() + 1 + word.chars().count() > columns {
-            lines.push(word.to_owned());
-        } else {
-            let line = &mut lines[last];
-            *line += if line.is_empty() { "" } else { " " };
-            *line += word;
-        }
-    }
-    lines
 }
 
 /// The page of the documentation on all settings.

@@ -30,7 +30,7 @@ pub(super) struct SetupArgs {
     choices: StepChoices,
 }
 
-/// What became of a step.
+/// Outcome of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum StepOutcome {
     /// It was done now, or would be with `--dry-run`.

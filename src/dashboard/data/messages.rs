@@ -39,7 +39,7 @@ pub struct ShownMessage {
     /// The tool of a call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool: Option<String>,
-    /// What the call is about, in one line.
+    /// Subject of the call, in one line.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub about: Option<String>,
     /// The result of a call.

@@ -30,7 +30,7 @@ pub struct ListedSession {
     pub session: String,
     /// Number of its turns, as `ctxbridge sessions` counts them.
     pub turns: u64,
-    /// What pruning saves in it; none until it was replayed.
+    /// Savings by pruning in it; none until it was replayed.
     pub saved: Option<SessionSavings>,
     /// Its title, or else the first prompt, if the search index has it.
     pub title: Option<String>,

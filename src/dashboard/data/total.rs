@@ -50,7 +50,7 @@ pub struct TotalSavings {
     pub pruned: ReplayTotals,
 }
 
-/// What pruning saves. Negative if it costs more.
+/// Savings by pruning; negative if it costs more.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct SessionSavings {
     /// Compactions that do not happen.
