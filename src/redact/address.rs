@@ -62,7 +62,9 @@ fn is_key_behind(text: ScannedText<'_>, at: usize) -> bool {
 fn is_key_before(text: ScannedText<'_>, at: usize) -> bool {
     const FURTHEST: usize = 320;
     let before = &text.text[text.boundary(at.saturating_sub(FURTHEST))..at];
-    let line = before.rfind(['"', '\'', '\r', '\n']).map_or(before, |start| &before[start + 1..]);
+    let bytes = before.as_bytes();
+    let start = memchr::memrchr3(b'"', b'\'', b'\n', bytes).max(memchr::memrchr(b'\r', bytes));
+    let line = start.map_or(before, |start| &before[start + 1..]);
     let Some(parameters) = line.trim_end().strip_suffix(';') else { return false };
     let is_key = |sign: usize| {
         let key = parameters.as_bytes()[..sign].trim_ascii_end();

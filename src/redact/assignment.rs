@@ -376,7 +376,7 @@ fn is_bare_secret(kind: SecretKind, said: &str, is_code: bool) -> bool {
     }
     // The start of a long value tells.
     let said = value::sample(said);
-    let has_digit = said.bytes().any(|byte| byte.is_ascii_digit());
+    let has_digit = value::count(said.as_bytes(), u8::is_ascii_digit) > 0;
     let is_name = value::is_identifier(said);
     match kind {
         SecretKind::Password if is_name && is_code => {

@@ -39,9 +39,10 @@ const LOGIN_CALLS: &[&str] = &["auth", "login", "credential", "credentials", "au
 /// The same, where it is the only text.
 const HASHES: &[&str] = &["crypt", "sha2", "encode_password"];
 
-/// Maximum bytes of the arguments of a call, and maximum number of them.
+/// Maximum bytes of the arguments of a call, maximum number of them, and maximum number of texts in all of them.
 const MAX_CALL_BYTES: usize = 320;
 const MAX_ARGUMENTS: usize = 12;
+const MAX_LITERALS: usize = 2 * MAX_ARGUMENTS;
 
 /// An argument: the range of its text, if it is one.
 type Argument = Option<Range<usize>>;
@@ -115,8 +116,9 @@ fn arguments(text: ScannedText<'_>, start: usize) -> (Vec<Argument>, usize) {
     let mut all: Vec<Argument> = vec![None];
     let mut depth = 0_usize;
     let mut at = start;
+    let mut literals = 0;
     let limit = text.text.len().min(start + MAX_CALL_BYTES);
-    while at < limit && all.len() <= MAX_ARGUMENTS {
+    while at < limit && all.len() <= MAX_ARGUMENTS && literals < MAX_LITERALS {
         match text.byte(at) {
             b')' | b']' if depth == 0 => break,
             b')' | b']' => depth -= 1,
@@ -124,6 +126,7 @@ fn arguments(text: ScannedText<'_>, start: usize) -> (Vec<Argument>, usize) {
             b',' if depth == 0 => all.push(None),
             b'"' | b'\'' | b'`' | b'\\' => {
                 if let Some(range) = literal(text, at) {
+                    literals += 1;
                     at = range.end + text.backslashes(range.end);
                     if let Some(last) = all.last_mut() {
                         *last = Some(range);

@@ -232,7 +232,7 @@ fn placed(text: ScannedText<'_>, words: &[Word], places: &[Place]) -> Vec<Range<
     for place in places {
         match *place {
             Place::Glued(flag) => found.extend((0..words.len()).filter_map(|at| {
-                let rest = said(at).strip_prefix(flag).filter(|rest| !rest.is_empty())?;
+                let rest = behind_flag(said(at), flag).filter(|rest| !rest.is_empty())?;
                 Some(unquoted(text, &rest_of(at, rest)))
             })),
             Place::Next(flag) => found.extend((0..words.len()).filter_map(|at| {
@@ -240,7 +240,7 @@ fn placed(text: ScannedText<'_>, words: &[Word], places: &[Place]) -> Vec<Range<
                 Some(unquoted(text, &value))
             })),
             Place::User(flag, signs) => found.extend((0..words.len()).filter_map(|at| {
-                let glued = || said(at).strip_prefix(flag).filter(|_| flag.len() == 2).map(|rest| rest_of(at, rest));
+                let glued = || behind_flag(said(at), flag).filter(|_| flag.len() == 2).map(|rest| rest_of(at, rest));
                 password_of(text, &behind(text, words, at, flag).or_else(glued)?, signs.as_bytes())
             })),
             Place::After(word, count) => {
@@ -264,10 +264,16 @@ fn placed(text: ScannedText<'_>, words: &[Word], places: &[Place]) -> Vec<Range<
     found
 }
 
+/// The rest of a word that starts with a flag. Most words differ in their first byte already.
+fn behind_flag<'t>(word: &'t str, flag: &str) -> Option<&'t str> {
+    let is_alike = word.as_bytes().first() == flag.as_bytes().first();
+    is_alike.then(|| word.strip_prefix(flag)).flatten()
+}
+
 /// The value of a flag, behind its `=` or in the next word.
 fn behind(text: ScannedText<'_>, words: &[Word], at: usize, flag: &str) -> Option<Range<usize>> {
     let word = &words[at].range;
-    let rest = text.text[word.clone()].strip_prefix(flag)?;
+    let rest = behind_flag(&text.text[word.clone()], flag)?;
     if let Some(value) = rest.strip_prefix('=') {
         return Some(word.end - value.len()..word.end);
     }

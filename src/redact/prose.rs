@@ -279,6 +279,10 @@ fn word_length(rest: &str) -> usize {
 /// Skips blanks and marks, on one line.
 fn skip_marks(text: ScannedText<'_>, at: usize) -> usize {
     let rest = text.text.get(at..).unwrap_or_default();
+    // Nothing to skip, most of the time.
+    if rest.as_bytes().first().is_some_and(u8::is_ascii_alphanumeric) {
+        return at;
+    }
     let is_mark = |c: char| c == ' ' || c == '\t' || MARKS.contains(&c);
     let length: usize = rest.chars().take(MAX_GAP_BYTES / 4).take_while(|c| is_mark(*c)).map(char::len_utf8).sum();
     // The letter of an escape is no word.

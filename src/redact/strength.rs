@@ -81,8 +81,7 @@ const TECHNICAL: &[&str] = &[
 pub fn is_strong(value: &str) -> bool {
     let value = start(value, MAX_SAMPLE_BYTES);
     let bytes = value.as_bytes();
-    let count = |is: fn(&u8) -> bool| bytes.iter().filter(|byte| is(byte)).count();
-    let (digits, letters) = (count(u8::is_ascii_digit), count(u8::is_ascii_alphabetic));
+    let (digits, letters) = (value::count(bytes, u8::is_ascii_digit), value::count(bytes, u8::is_ascii_alphabetic));
     if value.len() < MIN_BYTES || letters == 0 {
         return false;
     }
@@ -206,8 +205,9 @@ fn is_long(bytes: &[u8], digits: usize, letters: usize) -> bool {
         count(|pair| pair[0].is_ascii_uppercase() && pair[1].is_ascii_uppercase()) >= 2
             && count(|pair| pair[0].is_ascii_lowercase() && pair[1].is_ascii_uppercase()) >= 3
     };
+    let has_capitals = || value::count(bytes, u8::is_ascii_uppercase) >= 3;
     bytes.len() >= SHORTEST
-        && (digits >= 2 && letters >= 2 || is_of_cases())
+        && (digits >= 2 && letters >= 2 || (has_capitals() && is_of_cases()))
         && is_token()
         && !bytes.contains(&b'_')
         && bytes.iter().filter(|byte| matches!(byte, b'-' | b'/')).count() <= 2
