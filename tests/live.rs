@@ -22,6 +22,7 @@ mod mod_install;
 mod pipeline;
 mod prune;
 mod stale;
+mod story;
 mod stub;
 
 use std::fs;

@@ -1,18 +1,21 @@
 //! `ctxbridge demo`
 
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::fmt::Display;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
-use clap::builder::styling::AnsiColor;
+use clap::builder::styling::{AnsiColor, Style};
+use semver::Version;
 use serde_json::json;
 
-use super::output::{BOLD, DIM, GOOD, count, duration, short, size, styled};
+use super::output::{BAD, BOLD, DIM, GOOD, count, short, size, styled};
 use super::{CommandOutcome, Output};
-use crate::demo::{self, DemoConversation, PROMPTS, bars};
+use crate::demo::{
+    self, Answer, DemoConversation, LOGS, MIGRATE, MIGRATION_ANSWER, Memory, QUESTION, Source, WINDOW_TOKENS, window,
+};
 use ctxbridge_client::releases;
 use ctxbridge_common::{digest, paths};
 use ctxbridge_patch::catalog::Catalog;
@@ -22,6 +25,11 @@ use ctxbridge_patch::locate::locate;
 use ctxbridge_patch::patcher::Patcher;
 use ctxbridge_patch::signature::TextForm;
 use ctxbridge_syntax::with_deep_stack;
+
+/// Style of what the user types, and of the window.
+const PROMPT: Style = AnsiColor::Cyan.on_default();
+/// Digits of a hash that are shown.
+const SHOWN_DIGITS: usize = 16;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -36,7 +44,7 @@ pub(super) struct DemoArgs {
     client: Option<PathBuf>,
     /// Release to fetch from npm, such as 2.1.112
     #[arg(long, value_name = "VERSION")]
-    release: Option<String>,
+    release: Option<Version>,
 }
 
 impl DemoArgs {
@@ -50,83 +58,86 @@ impl DemoArgs {
         let client = demo::copy_client(&source, &scratch.path().join("client"))?;
         let target = Target::at(&client)?;
         let original = digest::of_file(&target.path).with_context(|| format!("cannot read {}", target.path.display()))?;
-        let mut story = Story { output, step: 0 };
+        let program = std::env::current_exe().context("cannot find ctxbridge itself")?;
+        let data = scratch.path().join("data");
+        let mut story = Story { output };
 
-        story.tell(&format!("Claude Code {}, a copy in {}", target.version_text(), scratch.path().display()))?;
-        story.detail(&format!("SHA-256 {original}"))?;
+        story.heading(&format!("Claude Code {}", target.version_text()))?;
+        story.say("A copy of the client. The model is a script; all it knows is what it is sent.")?;
+
+        story.heading("Without ctxbridge")?;
+        story.prompt(MIGRATE)?;
+        story.line(4, MIGRATION_ANSWER)?;
+        story.say(&format!("… {LOGS} more prompts, for each of which the model reads a long log …"))?;
+        story.output.progress("talking to the client");
+        let without = demo::converse(&target, None)?;
+        story.window(&without)?;
+        story.question(&without.answer, false)?;
 
         let catalog = Catalog::embedded()?;
-        story.tell("its compaction sites, found by the shape of the syntax tree")?;
         let sites = self.sites(&target, &catalog)?;
-        for site in &sites {
-            story.detail(site)?;
-        }
-
-        story.tell(&format!("a conversation of {PROMPTS} prompts with the unpatched client: to each, the model reads a file"))?;
-        let unpatched = demo::converse(&target)?;
-        story.detail(&summary(&unpatched))?;
-
         let notice = |_: &str| {};
-        let patcher = Patcher::new(&scratch.path().join("data"), catalog, &notice);
+        let patcher = Patcher::new(&data, catalog, &notice);
+        story.output.progress("patching the copy");
         let applied = patcher.apply(&target, &[], true)?;
-        story.tell(&format!("patched with {}", applied.patches.join(", ")))?;
-        story.detail(&format!(
-            "it grew by {}, and runs: {} ({})",
-            size(applied.grew_by_bytes),
-            applied.smoke.output,
-            duration(applied.elapsed_ms)
-        ))?;
-
-        story.tell("the same conversation with the patched client")?;
-        let patched = demo::converse(&target)?;
-        story.detail(&summary(&patched))?;
-        story.chart(&bars(&unpatched.tokens, &patched.tokens))?;
-        let recalled = recall(&patched, &scratch.path().join("data"))?;
-        if let Some((handle, characters)) = &recalled {
-            story.tell(&format!("ctxbridge recall {handle}: what was folded, {characters} characters"))?;
+        story.heading("The same with ctxbridge")?;
+        story
+            .say(
+                &format!("The copy is patched at {}, and runs. Hooks archive each turn.", count(sites.len() as u64, "place"),),
+            )?;
+        if story.output.verbose {
+            for site in &sites {
+                story.say(site)?;
+            }
         }
+        story.output.progress("talking to the client");
+        let with = demo::converse(&target, Some(Memory { program: &program, data: &data }))?;
+        story.window(&with)?;
+        story.question(&with.answer, is_exact(&with))?;
+        let Some(after_compact) = &with.after_compact else { bail!("the question after /compact was not asked") };
+        story.heading("And after /compact")?;
+        story.say("A summary replaces it all, as asked. ctxbridge puts back what was said.")?;
+        story.question(after_compact, false)?;
 
         let state = patcher.verify(&target)?.state;
         ensure!(state == TargetState::Patched, "the patched copy does not verify: {state:?}");
-        story.tell("verify: patched, every byte as written")?;
-
         let reverted = patcher.revert(&target, false)?;
         let now = digest::of_file(&target.path).with_context(|| format!("cannot read {}", target.path.display()))?;
         ensure!(now == original && reverted.restored_sha256 == original, "the reverted copy is not the original: {now}");
-        story.tell("revert: the original is back")?;
-        story.detail(&format!("SHA-256 {now}"))?;
+        story.heading("Taken out again")?;
+        story.say(&format!("The original is back, to the byte: SHA-256 {}…", &now[..SHOWN_DIGITS]))?;
 
         let elapsed_ms = begun.elapsed().as_millis() as u64;
         if output.json {
             output.value(&json!({
-                "version": target.version, "sites": sites, "unpatched_tokens": unpatched.tokens, "patched_tokens": patched.tokens,
-                "unpatched_compactions": unpatched.compactions, "patched_compactions": patched.compactions,
+                "version": target.version, "sites": sites,
+                "unpatched_tokens": without.tokens, "patched_tokens": with.tokens,
+                "unpatched_compactions": without.compactions, "patched_compactions": with.compactions,
+                "unpatched_answer": without.answer.text, "patched_answer": with.answer.text,
+                "answer_after_compact": after_compact.text, "is_recalled_exactly": is_exact(&with),
                 "original_sha256": original, "patched_sha256": applied.patched_sha256, "reverted_sha256": now,
                 "grew_by_bytes": applied.grew_by_bytes, "elapsed_ms": elapsed_ms,
             }))?;
-        } else {
-            output.line("")?;
-            output.line(comparison(&unpatched, &patched))?;
-            output.line(format!(
-                "{} `ctxbridge setup` installs it, step by step; `ctxbridge uninstall` takes it out.",
-                styled(GOOD, "Next:")
-            ))?;
-            if self.client.is_none()
-                && let Ok(cache) = paths::cache_path()
-            {
-                let told =
-                    format!("The release stays in {}; delete that folder, or `ctxbridge uninstall --purge` does.", short(&cache));
-                output.prose(2, styled(DIM, told))?;
-            }
+            return Ok(CommandOutcome::Yes);
+        }
+        figures(output, &without, &with)?;
+        output.line("")?;
+        output.line(format!("{} `ctxbridge setup` installs it; `ctxbridge uninstall` takes it out.", styled(GOOD, "Next:")))?;
+        if self.client.is_none()
+            && let Ok(cache) = paths::cache_path()
+        {
+            let told =
+                format!("The release stays in {}; delete that folder, or `ctxbridge uninstall --purge` does.", short(&cache));
+            output.prose(0, styled(DIM, told))?;
         }
         Ok(CommandOutcome::Yes)
     }
 
     /// The release that is asked for, or the newest; one of the cache where npm reaches nothing.
     fn fetched(&self, output: &Output) -> anyhow::Result<PathBuf> {
-        let hint = "`ctxbridge demo --client PATH` shows it with a client that you have";
+        let hint = "or name a client that you have: `ctxbridge demo --client PATH`";
         output.progress("asking npm for the newest release");
-        let release = match self.release.clone().map_or_else(releases::newest, Ok) {
+        let release = match self.release.as_ref().map_or_else(releases::newest, |release| Ok(release.to_string())) {
             Ok(release) => release,
             Err(error) => match releases::newest_cached() {
                 Some(release) => {
@@ -168,65 +179,71 @@ impl DemoArgs {
     }
 }
 
-fn summary(conversation: &DemoConversation) -> String {
-    let total: u64 = conversation.tokens.iter().sum();
-    let compactions = count(conversation.compactions as u64, "compaction");
-    format!("{} requests, {:.0}K input tokens in all, {compactions}", conversation.tokens.len(), total as f64 / 1e3)
+/// Prints the three figures that matter.
+fn figures(output: &mut Output, without: &DemoConversation, with: &DemoConversation) -> anyhow::Result<()> {
+    let error = |answer: &Answer| if answer.source == Source::Nowhere { "gone" } else { "word for word" };
+    let millions = |conversation: &DemoConversation| format!("{:.2}M", conversation.tokens.iter().sum::<u64>() as f64 / 1e6);
+    output.line("")?;
+    output.line(styled(BOLD, format!("  {:<30}{:>12}{:>17}", "", "without", "with ctxbridge")))?;
+    for (name, of) in [
+        ("summaries", [without, with].map(|all| all.compactions.to_string())),
+        ("input tokens sent", [without, with].map(millions)),
+        ("the exact error", [without, with].map(|all| error(&all.answer).to_owned())),
+    ] {
+        let [without, with] = of;
+        output.line(format!("  {name:<30}{without:>12}{}", styled(GOOD, format!("{with:>17}"))))?;
+    }
+    Ok(())
 }
 
-/// Says in a sentence what patching changed.
-fn comparison(unpatched: &DemoConversation, patched: &DemoConversation) -> String {
-    let total = |conversation: &DemoConversation| conversation.tokens.iter().sum::<u64>() as f64;
-    let compactions = |count: usize| if count == 0 { "no".to_owned() } else { count.to_string() };
-    let (before, after) = (compactions(unpatched.compactions), compactions(patched.compactions));
-    let share = 100.0 * (1.0 - total(patched) / total(unpatched));
-    let (less, share) = if share < 0.0 { ("more", -share) } else { ("fewer", share) };
-    format!(
-        "With the patch: {after} compaction instead of {before}, {share:.0} % {less} tokens sent, and all of it can be recalled."
-    )
+/// `true` if the model recalled the whole log as it had read it first.
+fn is_exact(conversation: &DemoConversation) -> bool {
+    matches!(&conversation.answer.source, Source::Recalled { text, .. } if text.contains(conversation.original.trim()))
 }
 
-/// Recalls the first steps that were folded, from the client's transcript; its handle and its length. `None` if nothing was.
-fn recall(patched: &DemoConversation, data: &Path) -> anyhow::Result<Option<(String, usize)>> {
-    let Some(handle) = patched.handles.first() else { return Ok(None) };
-    let program = std::env::current_exe().context("cannot find ctxbridge itself")?;
-    let mut command = Command::new(program);
-    command.args(["recall", handle]).current_dir(patched.client.project()).env("HOME", patched.client.home());
-    command.env("USERPROFILE", patched.client.home()).env("CTXBRIDGE_DATA_DIR", data).env_remove("CLAUDE_CONFIG_DIR");
-    let recalled = command.output().context("cannot run ctxbridge recall")?;
-    ensure!(recalled.status.success(), "{handle} is not recalled: {}", String::from_utf8_lossy(&recalled.stderr));
-    Ok(Some((handle.clone(), String::from_utf8_lossy(&recalled.stdout).chars().count())))
-}
-
-/// Narrates the demo step by step; silent when the result is JSON.
+/// Narrates the demo; silent when the result is JSON.
 struct Story<'o> {
     output: &'o mut Output,
-    step: usize,
 }
 
 impl Story<'_> {
-    fn tell(&mut self, text: &str) -> anyhow::Result<()> {
-        self.step += 1;
-        let text = format!("{} {}", styled(BOLD, format!("{}.", self.step)), text);
-        if !self.output.json {
-            self.output.line(text)?;
-        }
-        Ok(())
+    fn heading(&mut self, text: &str) -> anyhow::Result<()> {
+        self.line(0, "")?;
+        self.line(0, styled(BOLD, text))
     }
 
-    fn detail(&mut self, text: &str) -> anyhow::Result<()> {
-        if !self.output.json {
-            self.output.line(styled(DIM, format!("   {text}")))?;
-        }
-        Ok(())
+    fn say(&mut self, text: &str) -> anyhow::Result<()> {
+        self.line(2, styled(DIM, text))
     }
 
-    fn chart(&mut self, chart: &str) -> anyhow::Result<()> {
+    fn prompt(&mut self, text: &str) -> anyhow::Result<()> {
+        self.line(2, format!("{} {text}", styled(PROMPT, ">")))
+    }
+
+    /// The question, and its answer with where that is from.
+    fn question(&mut self, answer: &Answer, is_exact: bool) -> anyhow::Result<()> {
+        self.prompt(QUESTION)?;
+        if let Source::Recalled { handle, text } = &answer.source {
+            let read = if is_exact { "as it was, to the byte" } else { "not as it was" };
+            self.line(4, styled(DIM, format!("ctxbridge recall {handle}  {}, {read}", size(text.len() as i64))))?;
+        }
+        self.line(4, styled(if answer.source == Source::Nowhere { BAD } else { GOOD }, &answer.text))
+    }
+
+    /// The window at each request, and what happened when it was full.
+    fn window(&mut self, conversation: &DemoConversation) -> anyhow::Result<()> {
+        let happened = match conversation.compactions {
+            0 => "old steps become lines with handles".to_owned(),
+            1 => "full: a summary takes its place".to_owned(),
+            more => format!("full: {more} summaries took its place"),
+        };
+        self.line(2, format!("window {}  {happened}", styled(PROMPT, window(&conversation.tokens, WINDOW_TOKENS))))
+    }
+
+    fn line(&mut self, indent: usize, text: impl Display) -> anyhow::Result<()> {
+        self.output.clear_progress();
         if !self.output.json {
-            for line in chart.lines() {
-                let style = if line.contains('█') { AnsiColor::Green.on_default() } else { DIM };
-                self.output.line(styled(style, format!("   {line}")))?;
-            }
+            self.output.prose(indent, format!("{:indent$}{text}", ""))?;
         }
         Ok(())
     }

@@ -3,21 +3,11 @@
 use clap::builder::styling::Style;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-pub(in crate::cli) use ctxbridge_picker::text::{fit, left as cell};
+pub(in crate::cli) use ctxbridge_picker::text::{ago, count, fit, left as cell};
 
 /// Formats `text` in a style.
 pub(in crate::cli) fn styled(style: Style, text: impl std::fmt::Display) -> String {
     format!("{style}{text}{style:#}")
-}
-
-/// Formats a number of things, for people: `1 turn`, `2 turns`, `2 entries`.
-pub(in crate::cli) fn count(number: impl Into<u64>, name: &str) -> String {
-    let number = number.into();
-    match name.strip_suffix('y').filter(|stem| !stem.ends_with(['a', 'e', 'o', 'u'])) {
-        _ if number == 1 => format!("1 {name}"),
-        Some(stem) => format!("{number} {stem}ies"),
-        None => format!("{number} {name}s"),
-    }
 }
 
 /// Formats a size for people.
@@ -51,25 +41,6 @@ pub(in crate::cli) fn short(path: &std::path::Path) -> String {
     match home.as_ref().and_then(|home| path.strip_prefix(home).ok()) {
         Some(rest) => format!("~{}{}", std::path::MAIN_SEPARATOR, rest.display()),
         None => path.display().to_string(),
-    }
-}
-
-/// Formats a time as people say it: `5 minutes ago`. What is in the future has a clock that is wrong, and is `now`.
-pub(in crate::cli) fn ago(ms: i64, now_ms: i64) -> String {
-    const MINUTE: i64 = 60;
-    const HOUR: i64 = 60 * MINUTE;
-    const DAY: i64 = 24 * HOUR;
-    const MONTH: i64 = 30 * DAY;
-    const YEAR: i64 = 365 * DAY;
-    let seconds = (now_ms - ms) / 1_000;
-    let told = |unit: i64, name: &str| format!("{} ago", count((seconds / unit).unsigned_abs(), name));
-    match seconds {
-        ..MINUTE => "now".to_owned(),
-        MINUTE..HOUR => told(MINUTE, "minute"),
-        HOUR..DAY => told(HOUR, "hour"),
-        DAY..MONTH => told(DAY, "day"),
-        MONTH..YEAR => told(MONTH, "month"),
-        _ => told(YEAR, "year"),
     }
 }
 
@@ -148,26 +119,6 @@ pub(in crate::cli) fn path_end(path: &str, columns: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn plurals_are_right() {
-        assert_eq!(count(1_u64, "entry"), "1 entry");
-        assert_eq!(count(0_u64, "entry"), "0 entries");
-        assert_eq!(count(2_u64, "day"), "2 days");
-        assert_eq!(count(2_u64, "turn"), "2 turns");
-    }
-
-    #[test]
-    fn times_are_said_as_people_do() {
-        let ago = |seconds: i64| super::ago(0, seconds * 1_000);
-        assert_eq!(ago(-5), "now");
-        assert_eq!(ago(59), "now");
-        assert_eq!(ago(60), "1 minute ago");
-        assert_eq!(ago(7_200), "2 hours ago");
-        assert_eq!(ago(86_400 * 3), "3 days ago");
-        assert_eq!(ago(86_400 * 64), "2 months ago");
-        assert_eq!(ago(86_400 * 800), "2 years ago");
-    }
 
     #[test]
     fn styles_take_no_columns() {

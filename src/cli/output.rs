@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use clap::builder::styling::{AnsiColor, Style};
 use serde::Serialize;
 use serde_json::json;
+use terminal_size::{Height, Width, terminal_size_of};
 
 use super::pager;
 use ctxbridge_archive::quote::printable;
@@ -74,8 +75,8 @@ impl Output {
 
     /// Columns that a line may take. `-v` cuts nothing.
     pub fn columns(&self) -> usize {
-        let columns = known_columns().unwrap_or(DEFAULT_COLUMNS);
-        if self.verbose { usize::MAX } else { columns.max(MIN_COLUMNS) }
+        let columns = known_columns(terminal_size_of(io::stdout())).unwrap_or(DEFAULT_COLUMNS);
+        if self.verbose { usize::MAX } else { columns }
     }
 
     /// Says that the lines of this command only report what it did: `--quiet` leaves them out.
@@ -114,8 +115,8 @@ impl Output {
     /// Prints a sentence, wrapped between words where the width of the terminal is known. What goes on is indented as `hanging`
     /// says, or as the sentence itself.
     pub fn prose(&mut self, hanging: usize, text: impl AsRef<str>) -> io::Result<()> {
-        match known_columns() {
-            Some(columns) => self.line(wrap(text.as_ref(), columns.max(MIN_COLUMNS), hanging)),
+        match known_columns(terminal_size_of(io::stdout())) {
+            Some(columns) => self.line(wrap(text.as_ref(), columns, hanging)),
             None => self.line(text),
         }
     }
@@ -206,15 +207,14 @@ impl Output {
 }
 
 /// Columns of the terminal, or what `COLUMNS` says; none for a pipe.
-fn known_columns() -> Option<usize> {
+fn known_columns(terminal: Option<(Width, Height)>) -> Option<usize> {
     let typed = || std::env::var("COLUMNS").ok()?.parse().ok();
-    terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0)).or_else(typed)
+    terminal.map(|(width, _)| usize::from(width.0)).or_else(typed).map(|columns: usize| columns.max(MIN_COLUMNS))
 }
 
-/// Wraps a text for a person who looks at stderr on a terminal.
+/// Wraps a text for a person who looks at stderr, where the width is known.
 fn wrapped_for_stderr(text: &str) -> String {
-    let shown = terminal_size::terminal_size_of(io::stderr()).map(|(width, _)| usize::from(width.0).max(MIN_COLUMNS));
-    let Some(columns) = shown else { return text.to_owned() };
+    let Some(columns) = known_columns(terminal_size_of(io::stderr())) else { return text.to_owned() };
     text.lines().map(|line| wrap(line, columns, 0)).collect::<Vec<_>>().join("\n")
 }
 

@@ -70,7 +70,13 @@ fn tell(savings: &TotalSavings, output: &mut Output) -> anyhow::Result<()> {
         2,
         format!("{} in {}, replayed with your settings:", styled(BOLD, "Savings"), count(savings.sessions, "session")),
     )?;
-    output.prose(2, format!("  {avoided} of {} avoided", count(without.compactions, "compaction")))?;
+    output.prose(
+        2,
+        match without.compactions {
+            0 => "  no compaction was in them, so there was none to avoid".to_owned(),
+            compactions => format!("  {avoided} of {} avoided", count(compactions, "compaction")),
+        },
+    )?;
     output.prose(
         2,
         format!(

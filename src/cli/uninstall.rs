@@ -11,6 +11,7 @@ use super::output::{BAD, BOLD, DIM, GOOD, Output, OutputOptions, count, short, s
 use super::setup::ask;
 use super::{CommandOutcome, UsageError, archives, run_typed};
 use crate::bundle::PROJECT_DATA_FOLDER;
+use crate::hook::settings::editor::{Editor, UninstalledState};
 use ctxbridge_archive::store::sqlite::LockPolicy;
 use ctxbridge_common::{files, paths};
 use ctxbridge_patch::catalog::Catalog;
@@ -24,7 +25,8 @@ use ctxbridge_patch::patcher::{Patcher, RevertedState};
   ctxbridge uninstall --dry-run       say what is there
   ctxbridge uninstall --purge         data, cache and settings of ctxbridge as well
 
-Work logs in projects (.ctxbridge) are listed and never removed: they belong to the projects, and may be committed. The program itself \
+Work logs in projects (.ctxbridge) and folders of your own choice (archive.jsonl_folder, archive.cold_folder) are listed and never \
+removed. The program itself \
 stays; remove it the way you installed it.")]
 pub(super) struct UninstallArgs {
     /// Remove the archive, backups, cache and settings of ctxbridge as well
@@ -45,6 +47,13 @@ struct OwnFolder {
     bytes: u64,
     /// Beginnings of the names of what is ours in it.
     names: &'static [&'static str],
+}
+
+/// A folder that stays.
+struct KeptFolder {
+    what: &'static str,
+    path: PathBuf,
+    bytes: u64,
 }
 
 /// Beginnings of the names of our files and folders in the data folder.
@@ -94,7 +103,7 @@ impl UninstallArgs {
         output.reports();
         output.progress("looking at what is there");
         let folders = own_folders();
-        let logs = work_logs();
+        let kept = kept_folders();
         output.clear_progress();
         if !self.yes && !self.dry_run {
             if output.json || !io::stdin().is_terminal() {
@@ -106,14 +115,14 @@ impl UninstallArgs {
             } else {
                 "Take ctxbridge out of Claude Code? Data stays"
             };
-            tell_folders(&folders, &logs, self.purge, output)?;
+            tell_folders(&folders, &kept, self.purge, output)?;
             // Who presses Enter without reading loses nothing.
             if !ask(question, !self.purge)? {
                 output.prose(2, "Nothing was changed.")?;
                 return Ok(CommandOutcome::No);
             }
         } else if !output.json {
-            tell_folders(&folders, &logs, self.purge, output)?;
+            tell_folders(&folders, &kept, self.purge, output)?;
         }
         let mut removed = Vec::new();
         if !self.dry_run {
@@ -129,6 +138,7 @@ impl UninstallArgs {
             ] {
                 removed.push(take_out(name, command));
             }
+            removed.extend(hooks_of_other_projects(output)?);
         }
         let is_clean = removed.iter().all(|one| one.result.is_ok());
         // What is needed to put a client back is not removed while one still wants it.
@@ -146,7 +156,7 @@ impl UninstallArgs {
             output.value(&json!({
                 "dry_run": self.dry_run, "steps": steps.collect::<Vec<_>>(),
                 "folders": folders.iter().map(|folder| json!({ "what": folder.what, "path": folder.path, "bytes": folder.bytes })).collect::<Vec<_>>(),
-                "work_logs": logs.iter().map(|(path, bytes)| json!({ "path": path, "bytes": bytes })).collect::<Vec<_>>(),
+                "kept": kept.iter().map(|folder| json!({ "what": folder.what, "path": folder.path, "bytes": folder.bytes })).collect::<Vec<_>>(),
             }))?;
         } else {
             for one in removed.iter().chain(&gone) {
@@ -201,6 +211,21 @@ fn revert_all(output: &Output) -> anyhow::Result<Vec<Removed>> {
     Ok(removed)
 }
 
+/// Takes hooks out of the settings of projects that are not the current one.
+fn hooks_of_other_projects(output: &Output) -> anyhow::Result<Vec<Removed>> {
+    let data = paths::data_path()?;
+    let notice = |text: &str| output.note(text);
+    let editor = Editor::new(&data, &notice);
+    // Those of before are done, and have no record any more.
+    let files = editor.edited_files().into_iter().filter(|file| file.exists());
+    let removed = files.map(|file| {
+        let uninstalled = editor.uninstall(&file).map_err(|error| error.to_string());
+        let result = uninstalled.map(|uninstalled| uninstalled.state != UninstalledState::NotInstalled);
+        Removed { name: format!("hooks in {}", short(&file)), result }
+    });
+    Ok(removed.collect())
+}
+
 /// Runs a command that takes something out.
 fn take_out(name: &str, command: &[&str]) -> Removed {
     let mut quiet = Output::new(OutputOptions { json: false, quiet: true, verbose: false, may_page: false });
@@ -250,8 +275,21 @@ fn remove_own(folder: &OwnFolder) -> Result<(), String> {
     Err(format!("other files are in it and stay: {}", others.join(", ")))
 }
 
+/// Folders with data that is never removed: those that the user chose, and the work logs of projects.
+fn kept_folders() -> Vec<KeptFolder> {
+    let kept = |what: &'static str, path: PathBuf| KeptFolder { what, bytes: bytes_below(&path), path };
+    let settings = archives::settings();
+    let chosen = [
+        ("your archive.jsonl_folder", settings.archive.jsonl_folder),
+        ("your archive.cold_folder", settings.archive.cold_folder),
+    ];
+    let chosen = chosen.into_iter().filter_map(|(what, path)| Some((what, path?))).filter(|(_, path)| path.is_dir());
+    let logs = work_logs().into_iter().map(|log| ("work log of the project", log));
+    chosen.chain(logs).map(|(what, path)| kept(what, path)).collect()
+}
+
 /// Work logs in the projects that the archive knows.
-fn work_logs() -> Vec<(PathBuf, u64)> {
+fn work_logs() -> Vec<PathBuf> {
     let Ok(location) = archives::location(&archives::settings()) else { return Vec::new() };
     let Ok(Some(mut store)) = location.open_without_repair(LockPolicy::Interactive) else { return Vec::new() };
     let sessions = store.sessions("", None, usize::MAX).unwrap_or_default();
@@ -259,8 +297,7 @@ fn work_logs() -> Vec<(PathBuf, u64)> {
     folders.extend(std::env::current_dir().ok());
     folders.sort();
     folders.dedup();
-    let logs = folders.into_iter().map(|folder| folder.join(PROJECT_DATA_FOLDER)).filter(|log| log.is_dir());
-    logs.map(|log| (log.clone(), bytes_below(&log))).collect()
+    folders.into_iter().map(|folder| folder.join(PROJECT_DATA_FOLDER)).filter(|log| log.is_dir()).collect()
 }
 
 /// Bytes of all files below a folder. Links are not followed.
@@ -272,7 +309,7 @@ fn bytes_below(folder: &Path) -> u64 {
         .sum()
 }
 
-fn tell_folders(folders: &[OwnFolder], logs: &[(PathBuf, u64)], purge: bool, output: &mut Output) -> anyhow::Result<()> {
+fn tell_folders(folders: &[OwnFolder], kept: &[KeptFolder], purge: bool, output: &mut Output) -> anyhow::Result<()> {
     let row = |bytes: u64, path: &Path, what: &str| {
         format!("{:>10}  {}  {}", size(bytes.cast_signed()), short(path), styled(DIM, what))
     };
@@ -282,11 +319,11 @@ fn tell_folders(folders: &[OwnFolder], logs: &[(PathBuf, u64)], purge: bool, out
     for folder in folders {
         output.prose(2, row(folder.bytes, &folder.path, folder.what))?;
     }
-    if !logs.is_empty() {
+    if !kept.is_empty() {
         output.prose(2, styled(BOLD, "Stays in any case:"))?;
     }
-    for (path, bytes) in logs {
-        output.prose(2, row(*bytes, path, "work log of the project"))?;
+    for folder in kept {
+        output.prose(2, row(folder.bytes, &folder.path, folder.what))?;
     }
     Ok(())
 }

@@ -141,7 +141,7 @@ pub enum FetchError {
     #[error("there is no `npm` on the PATH to fetch {0} with; install Node.js with npm")]
     NoNpm(String),
     /// npm failed.
-    #[error("npm could not fetch {release}: {message}. Is the registry reachable (`npm ping`)?")]
+    #[error("npm could not fetch {release}: {message}; see that the registry is reachable (`npm ping`)")]
     Npm {
         /// Package and version.
         release: String,

@@ -1,34 +1,28 @@
 /*!
-`ctxbridge demo`: one scripted conversation with a real client, before and after patching, against the stub.
+`ctxbridge demo`: one scripted conversation with a real client, without ctxbridge and with it, against the stub.
 
 The client is a copy in a temporary folder, with the journal and the backup. Nothing of the user's is touched.
 */
 
-mod bars;
+mod conversation;
+mod model;
+mod window;
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use semver::Version;
-use serde_json::json;
 
-use ctxbridge_client::{Client, ClientError, ConversationLimits};
+use ctxbridge_client::{Client, ClientError};
 use ctxbridge_patch::inspect::without_patches;
 use ctxbridge_patch::install::{Target, TargetError, TargetOpenError};
 use ctxbridge_patch::swap::{self, Attributes, Ownership, SwapError};
-use ctxbridge_stub::{ApiRequest, Options as StubOptions, RequestKind, ScriptedReply, Stub, StubError};
+use ctxbridge_stub::StubError;
 
-pub use bars::bars;
-
-/// Number of prompts in the conversation. To each, the model reads a file and says what it found.
-pub const PROMPTS: usize = 13;
-/// Lines of a file: about 13,000 tokens, so that the conversation does not fit into the window.
-const FILE_LINES: usize = 800;
-
-/// The window that the client takes the model to have, and the variable that says so to newer ones.
-const WINDOW_TOKENS: u64 = 200_000;
-const WINDOW_VAR: &str = "CLAUDE_CODE_AUTO_COMPACT_WINDOW";
+pub use conversation::{DemoConversation, LOGS, Memory, WINDOW_TOKENS, converse};
+pub use model::{Answer, ERROR, MIGRATE, MIGRATION_ANSWER, QUESTION, Source};
+pub use window::window;
 
 /// Errors from running the demo.
 #[derive(Debug, thiserror::Error)]
@@ -58,6 +52,9 @@ pub enum DemoError {
     /// The patch could not be taken out of the copy.
     #[error(transparent)]
     Swap(#[from] SwapError),
+    /// The hooks were not installed in the scratch home.
+    #[error("cannot install the hooks in the scratch home: {0}")]
+    Hooks(String),
     /// The conversation did not end well.
     #[error("the conversation did not end well: {0}")]
     Conversation(String),
@@ -112,61 +109,6 @@ fn copy_folder(from: &Path, to: &Path, link: bool) -> Result<(), DemoError> {
         }
     }
     Ok(())
-}
-
-/// Counts of a conversation's requests.
-#[derive(Debug)]
-pub struct DemoConversation {
-    /// Estimated input tokens of each request.
-    pub tokens: Vec<u64>,
-    /// Number of summaries that the client asked for.
-    pub compactions: usize,
-    /// Handles of the digests in the last request.
-    pub handles: Vec<String>,
-    /// The client, with its transcript in its home.
-    pub client: Client,
-}
-
-/// Has the conversation with a client.
-///
-/// # Errors
-/// If the client does not run, breaks a rule of the API, or reports an error.
-pub fn converse(target: &Target) -> Result<DemoConversation, DemoError> {
-    let client = offline(target)?.env(WINDOW_VAR, WINDOW_TOKENS.to_string());
-    let files = (1..=PROMPTS).map(|number| {
-        let path = client.project().join(format!("worker-{number}.log"));
-        let line = |at: usize| format!("{at:05} worker-{number} finished job {} without an error\n", at * 7 % 1_000);
-        let copied = |cause| DemoError::Copy { from: path.clone(), to: path.clone(), cause };
-        fs::write(&path, (0..FILE_LINES).map(line).collect::<String>()).map_err(copied)?;
-        Ok(path)
-    });
-    let mut files = files.collect::<Result<Vec<PathBuf>, DemoError>>()?.into_iter().cycle();
-    let script = move |request: &ApiRequest| {
-        let next = if request.brings_tool_result() { None } else { files.next() };
-        next.map_or_else(
-            || ScriptedReply::Text("Nothing stands out: each job finished.".into()),
-            |path| ScriptedReply::ToolUse { name: "Read".into(), input: json!({ "file_path": path }) },
-        )
-    };
-    let stub = Stub::start_with(script, StubOptions::default())?;
-    let prompts: Vec<String> = (1..=PROMPTS).map(|number| format!("What stands out in worker-{number}.log?")).collect();
-    let client = client.api(&stub.url()).arg("--allowedTools").arg("Read");
-    let conversation = client.converse(&prompts, ConversationLimits::default())?;
-    if let Some(violation) = stub.violations().first() {
-        return Err(DemoError::Conversation(format!("the API would have refused a request: {violation}")));
-    }
-    if !conversation.is_success() {
-        return Err(DemoError::Conversation(conversation.diagnostics));
-    }
-    let requests = stub.main_requests();
-    let last = requests.last().map(|request| request.body["messages"].to_string()).unwrap_or_default();
-    let handle = |rest: &str| rest.split_once(']').map(|(handle, _)| handle.to_owned());
-    Ok(DemoConversation {
-        tokens: requests.iter().map(|request| request.tokens).collect(),
-        compactions: stub.requests().iter().filter(|request| request.kind == RequestKind::Compaction).count(),
-        handles: last.split(", recall ").skip(1).filter_map(handle).collect(),
-        client,
-    })
 }
 
 /// Returns a client to run, cut off from the network as far as its release allows.

@@ -51,29 +51,33 @@ pub fn left(text: &str, width: usize) -> String {
     text + &" ".repeat(rest)
 }
 
-/// Formats a time by how long ago it was, in at most 13 columns.
-pub(crate) fn ago(ms: i64, now_ms: i64) -> String {
+/// Formats a time as people say it: `5 minutes ago`. What is in the future has a clock that is wrong, and is `now`.
+pub fn ago(ms: i64, now_ms: i64) -> String {
     const MINUTE: i64 = 60;
     const HOUR: i64 = 60 * MINUTE;
     const DAY: i64 = 24 * HOUR;
+    const MONTH: i64 = 30 * DAY;
+    const YEAR: i64 = 365 * DAY;
     let seconds = (now_ms - ms) / 1_000;
-    let (number, unit) = match seconds {
-        ..MINUTE => return "just now".to_owned(),
-        MINUTE..HOUR => return format!("{} min ago", seconds / MINUTE),
-        HOUR..DAY => (seconds / HOUR, "hour"),
-        _ => match seconds / DAY {
-            days @ ..14 => (days, "day"),
-            days @ ..60 => (days / 7, "week"),
-            days @ ..730 => (days / 30, "month"),
-            days => (days / 365, "year"),
-        },
-    };
-    format!("{} ago", count(number.unsigned_abs(), unit))
+    let told = |unit: i64, name: &str| format!("{} ago", count((seconds / unit).unsigned_abs(), name));
+    match seconds {
+        ..MINUTE => "now".to_owned(),
+        MINUTE..HOUR => told(MINUTE, "minute"),
+        HOUR..DAY => told(HOUR, "hour"),
+        DAY..MONTH => told(DAY, "day"),
+        MONTH..YEAR => told(MONTH, "month"),
+        _ => told(YEAR, "year"),
+    }
 }
 
-/// Formats a number of things.
-pub(crate) fn count(number: u64, name: &str) -> String {
-    format!("{number} {name}{}", if number == 1 { "" } else { "s" })
+/// Formats a number of things, for people: `1 turn`, `2 turns`, `2 entries`.
+pub fn count(number: impl Into<u64>, name: &str) -> String {
+    let number = number.into();
+    match name.strip_suffix('y').filter(|stem| !stem.ends_with(['a', 'e', 'o', 'u'])) {
+        _ if number == 1 => format!("1 {name}"),
+        Some(stem) => format!("{number} {stem}ies"),
+        None => format!("{number} {name}s"),
+    }
 }
 
 #[cfg(test)]
@@ -101,16 +105,23 @@ mod tests {
     #[test]
     fn times_are_as_people_say_them() {
         let ago = |seconds: i64| ago(0, seconds * 1_000);
-        assert_eq!(ago(-5), "just now");
-        assert_eq!(ago(59), "just now");
-        assert_eq!(ago(60), "1 min ago");
+        assert_eq!((ago(-5), ago(59)), ("now".to_owned(), "now".to_owned()));
+        assert_eq!(ago(60), "1 minute ago");
         assert_eq!(ago(3_600), "1 hour ago");
         assert_eq!(ago(47 * 3_600), "1 day ago");
-        assert_eq!(ago(14 * 86_400), "2 weeks ago");
-        assert_eq!(ago(60 * 86_400), "2 months ago");
-        assert_eq!(ago(729 * 86_400), "24 months ago");
+        assert_eq!(ago(14 * 86_400), "14 days ago");
+        assert_eq!(ago(64 * 86_400), "2 months ago");
         assert_eq!(ago(730 * 86_400), "2 years ago");
-        let longest = (0..800).map(|day| ago(day * 86_400).len()).max();
-        assert_eq!(longest, Some(13));
+        // The columns that lists keep for it.
+        let times = (0..120).map(|minutes| minutes * 60).chain((0..800).map(|days| days * 86_400));
+        assert_eq!(times.map(|seconds| ago(seconds).len()).max(), Some(14));
+    }
+
+    #[test]
+    fn plurals_are_right() {
+        assert_eq!(count(1_u64, "entry"), "1 entry");
+        assert_eq!(count(0_u64, "entry"), "0 entries");
+        assert_eq!(count(2_u64, "day"), "2 days");
+        assert_eq!(count(2_u64, "turn"), "2 turns");
     }
 }

@@ -4,8 +4,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
+use ctxbridge::config::Config;
 use ctxbridge::hook::Event;
-use ctxbridge::hook::settings::verify::{Verified, verify};
+use ctxbridge::hook::settings::verify::{TriedSettings, Verified, verify};
 use ctxbridge::hook::settings::wiring::WIRED;
 use tempfile::TempDir;
 
@@ -35,7 +36,7 @@ printf '{{"payload":%s}}\n' "$input" >> "$events/$(printf %s "$input" | sed 's/.
 
 fn verified(hook: &str, events: &[Event]) -> Verified {
     let (_folder, path) = program(hook);
-    verify(&path, events, &|_| {}).unwrap()
+    verify(&path, events, &TriedSettings::of(&Config::default()), &|_| {}).unwrap()
 }
 
 fn told(verified: &Verified) -> String {
@@ -55,7 +56,7 @@ fn hooks_get_what_the_client_would_say() {
         r#"echo "$2 $input" >> "$log"; cp "$log" "$(dirname "$0")/log"; test -f "$(printf %s "$input" | sed 's/.*"transcript_path":"\([^"]*\)".*/\1/')""#,
     );
     let all: Vec<_> = WIRED.iter().map(|wiring| wiring.event).collect();
-    let verified = verify(&path, &all, &|_| {}).unwrap();
+    let verified = verify(&path, &all, &TriedSettings::of(&Config::default()), &|_| {}).unwrap();
     assert!(verified.hooks.iter().all(|run| run.ok), "{}", told(&verified));
     let log = fs::read_to_string(folder.path().join("log")).unwrap();
     let inputs: Vec<(String, serde_json::Value)> = log
@@ -113,7 +114,7 @@ fn spoiled(script: &str) -> Vec<String> {
     fs::write(&path, format!("#!/bin/sh\n{script}\nexec '{real}' \"$@\"\n")).unwrap();
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     let all: Vec<_> = WIRED.iter().map(|wiring| wiring.event).collect();
-    let verified = verify(&path, &all, &|_| {}).unwrap();
+    let verified = verify(&path, &all, &TriedSettings::of(&Config::default()), &|_| {}).unwrap();
     assert!(verified.hooks.iter().all(|run| run.ok), "{}", told(&verified));
     assert_eq!(verified.ok, verified.checks.iter().all(|check| check.ok));
     let names: Vec<_> = verified.checks.iter().map(|check| check.name).collect();

@@ -89,7 +89,7 @@ fn show(changes: &[TurnChange<'_>], output: &mut Output) -> anyhow::Result<()> {
                 output.line(styled(DIM, format!("  {range}: the same")))?;
             }
             [TurnChange::Changed(a, b, text)] => {
-                output.line(format!("{} {}", styled(BOLD, format!("~ turn {} → {}", a.index, b.index)), title(b)))?;
+                output.row(format!("{} {}", styled(BOLD, format!("~ turn {} → {}", a.index, b.index)), title(b)))?;
                 for line in visible::text(text).lines() {
                     let style = match line.as_bytes().first() {
                         Some(b'-') => MINUS,
@@ -101,10 +101,10 @@ fn show(changes: &[TurnChange<'_>], output: &mut Output) -> anyhow::Result<()> {
                 }
             }
             [TurnChange::OnlyA(turn)] => {
-                output.line(format!("{} {}", styled(MINUS, format!("- turn {}", turn.index)), title(turn)))?
+                output.row(format!("{} {}", styled(MINUS, format!("- turn {}", turn.index)), title(turn)))?
             }
             [TurnChange::OnlyB(turn)] => {
-                output.line(format!("{} {}", styled(PLUS, format!("+ turn {}", turn.index)), title(turn)))?
+                output.row(format!("{} {}", styled(PLUS, format!("+ turn {}", turn.index)), title(turn)))?
             }
             _ => {}
         }

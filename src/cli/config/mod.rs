@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use clap::Subcommand;
 use serde_json::{Value, json};
 
-use super::output::{BAD, BOLD, DIM, styled};
+use super::output::{BAD, BOLD, DIM, short, styled};
 use super::{CommandOutcome, Output, UsageError};
 use ctxbridge_common::paths;
 use ctxbridge_config::{Config, ConfigSources, KEYS, Key, Setting, SettingSource};
@@ -141,7 +141,12 @@ impl ConfigShowArgs {
             let Setting { key, value, source } = setting;
             let value = format!("{:<values$}", text(value));
             let value = if *source == SettingSource::Default { value } else { styled(BOLD, value) };
-            output.line(format!("{:<names$}  {value}  {}", key.name, styled(DIM, source)))?;
+            let source = match source {
+                SettingSource::User(path) | SettingSource::Project(path) if output.verbose => short(path),
+                SettingSource::User(_) | SettingSource::Project(_) => source.kind().to_owned(),
+                other => other.to_string(),
+            };
+            output.row(format!("{:<names$}  {value}  {}", key.name, styled(DIM, source)))?;
             if output.verbose {
                 let by = if key.project_may_set { "" } else { ", not for a project to set" };
                 output.line(styled(DIM, format!("    {} (${}{by})", key.doc, key.variable)))?;

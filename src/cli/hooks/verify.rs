@@ -7,9 +7,9 @@ use crate::cli::output::{BAD, DIM, GOOD, count, duration, size, styled};
 use crate::hook::Event;
 use crate::hook::settings::pipeline::PipelineCheck;
 use crate::hook::settings::status::status;
-use crate::hook::settings::verify::{HookTrial, SLOW_MS, Verified, verify};
+use crate::hook::settings::verify::{HookTrial, SLOW_MS, TriedSettings, Verified, verify};
 use crate::hook::settings::wiring::WIRED;
-use ctxbridge_config::{Config, ConfigSources, KEYS};
+use ctxbridge_config::{Config, ConfigSources};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
@@ -21,7 +21,8 @@ are not touched.
 Then checks the results, one line each: settings edited and restored, bundle lines written, turns archived, found by a search, \
 recalled by a later prompt (also in a clone), and restored byte for byte.
 
-All checks use the default settings; features that your settings disable are listed at the end. Exits 1 if a check fails.")]
+The checks use your settings, but for a server and for other folders. What they disable is not checked, and is listed at the end. \
+Exits 1 if a check fails.")]
 pub(super) struct HooksVerifyArgs {
     /// Test only the hooks in this settings file [default: all]
     #[arg(long, value_enum)]
@@ -31,7 +32,8 @@ pub(super) struct HooksVerifyArgs {
 }
 
 /// Settings that disable a checked feature, with the effect of disabling it.
-const SWITCHES: [(&str, &str); 4] = [
+const SWITCHES: [(&str, &str); 5] = [
+    ("archive.enabled", "nothing is archived"),
     ("bundle.enabled", "nothing is noted down in bundles"),
     ("recall.prompts", "prompts are given nothing"),
     ("recall.agents", "sub-agents are given nothing"),
@@ -55,9 +57,11 @@ impl HooksVerifyArgs {
             (events, _) = if readers.clients.is_empty() { all() } else { events_of_some(&readers) }?;
         }
         let progress = |event: &str| output.progress(event);
-        let verified = verify(&std::env::current_exe()?, &events, &progress)?;
+        let config = Config::load(&ConfigSources::of_process(Some(&std::env::current_dir()?)));
+        let settings = TriedSettings::of(&config);
+        let verified = verify(&std::env::current_exe()?, &events, &settings, &progress)?;
         output.clear_progress();
-        let off = switched_off()?;
+        let off: Vec<_> = SWITCHES.into_iter().filter(|(name, _)| settings.is_off(name)).collect();
         if output.json {
             let mut value = serde_json::to_value(&verified)?;
             value["wired_by"] = json!(wiring.word());
@@ -105,16 +109,6 @@ impl Wiring {
             Self::None => "no hook is wired, so these are those that `ctxbridge hooks install` would wire".to_owned(),
         }
     }
-}
-
-/// Checked features that the settings of this folder disable.
-fn switched_off() -> anyhow::Result<Vec<(&'static str, &'static str)>> {
-    let config = Config::load(&ConfigSources::of_process(Some(&std::env::current_dir()?)));
-    let is_off = |name: &str| {
-        let key = KEYS.iter().find(|key| key.name == name);
-        key.is_some_and(|key| matches!((key.get)(&config), serde_json::Value::Bool(false)) || (key.get)(&config) == 0)
-    };
-    Ok(SWITCHES.into_iter().filter(|(name, _)| is_off(name)).collect())
 }
 
 fn mark(ok: bool) -> String {

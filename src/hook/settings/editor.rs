@@ -8,7 +8,7 @@ use super::document::DocumentError;
 use super::file::{SettingsFile, io};
 use super::registry::{OriginalSettings, RegistryEntry};
 use super::wiring::Hook;
-use super::{HookSettingsError, edit};
+use super::{HookSettingsError, edit, registry};
 use ctxbridge_common::paths;
 use ctxbridge_patch::lock::Lock;
 
@@ -75,6 +75,11 @@ impl<'a> Editor<'a> {
     /// Creates an editor that keeps its records in `data_dir`, and calls `notice` if it has to wait.
     pub fn new(data_dir: &'a Path, notice: &'a dyn Fn(&str)) -> Self {
         Self { data_dir, notice }
+    }
+
+    /// The settings files that have edits of ours in them, in any project.
+    pub fn edited_files(&self) -> Vec<PathBuf> {
+        registry::edited_files(self.data_dir)
     }
 
     /// Installs exactly these hooks in a settings file. A missing file is created, readable by the user alone if `private`.

@@ -14,6 +14,7 @@ use super::HookSettingsError;
 use super::editor::{Editor, InstalledState, UninstalledState};
 use super::sample::{ASKED_LATER, COMMAND, ELSEWHERE, FILE, LATER, PROMPT, SESSION, Scratch, ScratchPaths};
 use super::subprocess;
+use super::verify::TriedSettings;
 use super::wiring::{PROGRAM_NAME, hooks};
 use crate::bundle::{BUNDLES_FOLDER, BundleAction, BundleLine, PROJECT_DATA_FOLDER};
 use crate::hook::{Event, EventLog};
@@ -54,7 +55,7 @@ impl PipelineCheck {
     }
 }
 
-/// Checks the results of the hooks of these events. Checks that need a hook that is not installed are skipped.
+/// Checks the results of the hooks of these events. Checks that need a hook that is not installed, or a feature that is off, are skipped.
 ///
 /// # Errors
 /// If the program cannot be started.
@@ -64,6 +65,7 @@ pub(super) fn checks(
     scratch: &Scratch,
     archive: Option<&ArchiveCheck>,
     restored: Option<&[u8]>,
+    settings: &TriedSettings,
     tell: &dyn Fn(&str),
 ) -> Result<Vec<PipelineCheck>, HookSettingsError> {
     let has = |event| events.contains(&event);
@@ -71,7 +73,7 @@ pub(super) fn checks(
         PipelineCheck::of("write", check_settings_edit(events, scratch)),
         PipelineCheck::of("event log", check_event_log(events, scratch)),
     ];
-    let notes = has(Event::UserPromptSubmit) && has(Event::PostToolUse);
+    let notes = has(Event::UserPromptSubmit) && has(Event::PostToolUse) && !settings.is_off("bundle.enabled");
     if notes {
         checks.push(PipelineCheck::of("bundle", check_bundle(scratch)));
     }
@@ -82,11 +84,12 @@ pub(super) fn checks(
     let failed = |cause| HookSettingsError::Scratch { step: "try what the hooks left behind", cause };
     tell("search");
     checks.push(PipelineCheck::of("search", check_search(program, scratch).map_err(failed)?));
-    if notes {
+    if notes && !settings.is_off("recall.prompts") {
         tell("recall");
         checks.push(PipelineCheck::of("recall", check_recall(program, scratch).map_err(failed)?));
     }
     tell("restore");
+    let restored = restored.filter(|_| !settings.is_off("archive.restore_budget"));
     checks.push(PipelineCheck::of("restore", check_restore(program, scratch, restored).map_err(failed)?));
     Ok(checks)
 }
@@ -274,6 +277,7 @@ pub(super) fn in_scratch(program: &Path, place: &ScratchPaths<'_>) -> Command {
     for name in ["HOME", "USERPROFILE"] {
         command.env(name, place.home);
     }
+    command.envs(place.variables.iter().map(|(name, value)| (name, value)));
     command.env("CTXBRIDGE_DATA_DIR", place.data).env("CTXBRIDGE_CACHE_DIR", place.home.join("cache"));
     // What goes on behind a hook would outlive the scratch folder.
     command.env("CTXBRIDGE_ARCHIVE_AUTO_OPTIMIZE", "false").env("CTXBRIDGE_HOOKS_EVENT_LOG", "true");

@@ -38,24 +38,27 @@ pub(super) struct Scratch {
     agent_transcript: PathBuf,
     /// The size of the session's own transcript.
     pub transcript_bytes: u64,
+    /// The user's settings that the hooks are tried with, as environment variables.
+    variables: Vec<(&'static str, String)>,
 }
 
-/// Folders that a command is run with.
+/// Folders and settings that a command is run with.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ScratchPaths<'a> {
     pub home: &'a Path,
     pub data: &'a Path,
     pub project: &'a Path,
+    pub variables: &'a [(&'static str, String)],
 }
 
 impl Scratch {
     /// Returns the folders of the session.
     pub fn here(&self) -> ScratchPaths<'_> {
-        ScratchPaths { home: &self.home, data: &self.data, project: &self.project }
+        ScratchPaths { home: &self.home, data: &self.data, project: &self.project, variables: &self.variables }
     }
 
     /// Creates it in an empty folder.
-    pub fn new(root: &Path) -> io::Result<Self> {
+    pub fn new(root: &Path, variables: Vec<(&'static str, String)>) -> io::Result<Self> {
         let (home, data, project) = (root.join("home"), root.join("data"), root.join("project"));
         let sessions = home.join(".claude/projects/scratch");
         let agents = sessions.join(SESSION).join("subagents");
@@ -88,7 +91,7 @@ impl Scratch {
             &agent_transcript,
             lines(&cwd, &[("user", "Look for callers of the parser.".into()), ("assistant", spoken("There are two."))]),
         )?;
-        Ok(Self { home, data, project, transcript, agent_transcript, transcript_bytes: text.len() as u64 })
+        Ok(Self { home, data, project, transcript, agent_transcript, transcript_bytes: text.len() as u64, variables })
     }
 
     /// Builds the client's input for an event. `variant` is the source of a start, or the tool.

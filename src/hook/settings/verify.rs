@@ -16,6 +16,7 @@ use super::sample::Scratch;
 use super::subprocess::{self, Finished};
 use super::wiring::wiring;
 use crate::hook::Event;
+use ctxbridge_config::{Config, KEYS};
 
 /// Run time of a hook from which a user would notice it, in milliseconds.
 pub const SLOW_MS: u64 = 500;
@@ -26,6 +27,49 @@ const STATUS_LIMIT: Duration = Duration::from_secs(30);
 /// Number of attempts at removing the scratch folder, and the time between them.
 const REMOVALS: usize = 20;
 const BETWEEN_REMOVALS: Duration = Duration::from_millis(100);
+
+/// Settings that change what the hooks do on this machine. Those that lead elsewhere, to a server or to another folder, are none
+/// of them.
+const TRIED: &[&str] = &[
+    "archive.enabled",
+    "archive.store",
+    "archive.restore_budget",
+    "archive.instruction_budget",
+    "recall.prompts",
+    "recall.agents",
+    "recall.start",
+    "bundle.enabled",
+    "autopilot.enabled",
+    "autopilot.notify",
+];
+
+/// The user's settings, as far as hooks are tried with them.
+#[derive(Debug)]
+pub struct TriedSettings {
+    /// Environment variables, for those that are not the default.
+    variables: Vec<(&'static str, String)>,
+    /// Names of those that switch a feature off.
+    off: Vec<&'static str>,
+}
+
+impl TriedSettings {
+    /// Takes them from a configuration.
+    pub fn of(config: &Config) -> Self {
+        let keys = KEYS.iter().filter(|key| TRIED.contains(&key.name));
+        let changed: Vec<_> = keys.map(|key| (key, (key.get)(config))).filter(|(key, value)| *value != key.default()).collect();
+        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let is_off = |value: &Value| *value == false || *value == 0;
+        Self {
+            variables: changed.iter().map(|(key, value)| (key.variable, text(value))).collect(),
+            off: changed.iter().filter(|(_, value)| is_off(value)).map(|(key, _)| key.name).collect(),
+        }
+    }
+
+    /// `true` if a setting switches its feature off.
+    pub fn is_off(&self, name: &str) -> bool {
+        self.off.contains(&name)
+    }
+}
 
 /// Result of a verification.
 #[derive(Debug, Serialize)]
@@ -59,15 +103,21 @@ pub struct HookTrial {
     pub problem: Option<String>,
 }
 
-/// Runs the hooks of these events with `program`, in the order of a session with a compaction; `tell` receives the name of each.
+/// Runs the hooks of these events with `program` and the user's settings, in the order of a session with a compaction; `tell` receives
+/// the name of each.
 ///
 /// # Errors
 /// If the scratch folder cannot be created, or the program cannot be started.
-pub fn verify(program: &Path, events: &[Event], tell: &dyn Fn(&str)) -> Result<Verified, HookSettingsError> {
+pub fn verify(
+    program: &Path,
+    events: &[Event],
+    settings: &TriedSettings,
+    tell: &dyn Fn(&str),
+) -> Result<Verified, HookSettingsError> {
     let scratch_error = |step| move |cause| HookSettingsError::Scratch { step, cause };
     let folder =
         tempfile::Builder::new().prefix("ctxbridge-verify-").tempdir().map_err(scratch_error("make a scratch folder"))?;
-    let scratch = Scratch::new(folder.path()).map_err(scratch_error("write a sample session"))?;
+    let scratch = Scratch::new(folder.path(), settings.variables.clone()).map_err(scratch_error("write a sample session"))?;
     let mut hooks = Vec::new();
     let mut archive = None;
     let mut restored = None;
@@ -89,14 +139,14 @@ pub fn verify(program: &Path, events: &[Event], tell: &dyn Fn(&str)) -> Result<V
         }
         hooks.push(run);
         let archives = !matches!(event, Event::SessionStart | Event::PreToolUse | Event::PostToolUse);
-        if archives && archive.is_none() {
+        if archives && archive.is_none() && !settings.is_off("archive.enabled") {
             let mut command = in_scratch(program, &scratch.here());
             command.args(["archive", "status", "--json"]);
             let finished = subprocess::run(&mut command, b"", STATUS_LIMIT).map_err(scratch_error("run `archive status`"))?;
             archive = Some(archive_check(&finished, scratch.transcript_bytes));
         }
     }
-    let checks = pipeline::checks(program, events, &scratch, archive.as_ref(), restored.as_deref(), tell)?;
+    let checks = pipeline::checks(program, events, &scratch, archive.as_ref(), restored.as_deref(), settings, tell)?;
     remove(folder.path()).map_err(scratch_error("remove the scratch folder"))?;
     let ok = hooks.iter().all(|run| run.ok) && checks.iter().all(|check| check.ok);
     Ok(Verified { ok, hooks, archive, checks })
