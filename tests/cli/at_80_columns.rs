@@ -92,7 +92,7 @@ fn errors() {
     let _filters = filters();
     let commands: &[&[&str]] = &[
         &["nonsense"],
-        &["sesions"], // typos: ignore
+        &["sesions"],          // typos: ignore
         &["archive", "impot"], // typos: ignore
         &["search"],
         &["search", "xyzzyplugh"],

@@ -170,6 +170,21 @@ fn setup_installs_once_and_uninstall_takes_it_out() {
 }
 
 #[test]
+fn uninstall_takes_hooks_out_of_other_projects_and_names_what_stays() {
+    let sandbox = Sandbox::new();
+    let settings = sandbox.write("other/.claude/settings.json", "{\"model\": \"opus\"}");
+    let cold = sandbox.path("cold");
+    fs::create_dir(&cold).unwrap();
+    sandbox.cli(&["config", "set", "archive.cold_folder", text(&cold)]);
+    let mut install = sandbox.command(&["hooks", "install", "--scope", "project", "--client-version", "2.1.330"]);
+    run(install.current_dir(sandbox.path("other")), b"").done();
+    assert!(fs::read_to_string(&settings).unwrap().contains(" hook stop"));
+    let uninstalled = sandbox.json(&["uninstall", "--yes"]);
+    assert_eq!(fs::read_to_string(&settings).unwrap(), "{\"model\": \"opus\"}");
+    assert_eq!(uninstalled["kept"][0]["what"], "your archive.cold_folder", "{uninstalled}");
+}
+
+#[test]
 fn a_purge_removes_what_is_ours_and_nothing_else() {
     let sandbox = Sandbox::new();
     sandbox.generate(Kind::Chat, 4, 1);
