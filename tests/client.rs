@@ -94,7 +94,7 @@ fn the_environment_is_clean_and_scratch() {
         let folder = Path::new(env[name].as_str().unwrap());
         assert!(folder.starts_with(client.home()), "{name} is {}", folder.display());
     }
-    let same = |a: &Path, b: &Path| a.canonicalize().unwrap() == b.canonicalize().unwrap();
+    let same = |a: &Path, b: &Path| ctxbridge::common::paths::real(a).unwrap() == ctxbridge::common::paths::real(b).unwrap();
     assert!(same(Path::new(seen["cwd"].as_str().unwrap()), &client.project()));
     assert_eq!(seen["argv"][0], "-p");
     assert_eq!(seen["argv"].as_array().unwrap().last().unwrap(), "--more");

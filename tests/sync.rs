@@ -219,7 +219,7 @@ fn files_beside_a_transcript_are_redacted() {
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("out.txt"), format!("puffinburrow\ntoken {secret}\n{key}\n")).unwrap();
     std::fs::write(folder.join("out.bin"), [b"\xff\xfe".as_slice(), secret.as_bytes()].concat()).unwrap();
-    let path = place.transcript(SESSION).canonicalize().unwrap();
+    let path = ctxbridge::common::paths::real(place.transcript(SESSION)).unwrap();
     let named =
         Transcript { path: path.to_string_lossy().into_owned(), session: SESSION.to_owned(), part: SessionPart::Conversation };
     let append = &mut |store: &mut dyn ctxbridge::archive::store::Store, batch: &_| store.append(batch);

@@ -138,7 +138,7 @@ fn merge_entry_usage(from: &mut JsonlStore, to: &mut SqliteStore) -> Result<(), 
 /// `None` if another process has the lock. On drives without locks everybody continues: even then nothing is archived twice.
 fn lock(data: &Path) -> Result<Option<Option<File>>, StoreError> {
     let path = data.join(LOCK);
-    let file = files::private().create(true).append(true).open(&path).map_err(|cause| StoreError::File { path, cause })?;
+    let file = files::open_lock(&path).map_err(|cause| StoreError::File { path, cause })?;
     match files::lock_within(&file, File::try_lock, MERGE_LOCK_TIMEOUT) {
         Ok(()) => Ok(Some(Some(file))),
         Err(TryLockError::WouldBlock) => Ok(None),

@@ -12,6 +12,7 @@ use ctxbridge_common::folder::{self, FolderKey};
 
 use crate::quote::printable;
 use crate::store::{FolderFacts, SessionFolder, Store, StoreError};
+use ctxbridge_common::paths;
 
 /// Maximum number of folders that an error names.
 const MAX_NAMED_FOLDERS: usize = 5;
@@ -157,7 +158,7 @@ impl ProjectScope {
     /// The project at a path, as it is named and where its links lead.
     fn of_path(path: &str, known: &KnownFolders) -> Self {
         let mut roots = vec![known.key(path)];
-        if let Ok(real) = Path::new(path).canonicalize() {
+        if let Ok(real) = paths::real(Path::new(path)) {
             let real = known.key(&real.to_string_lossy());
             if !roots.contains(&real) {
                 roots.push(real);

@@ -17,6 +17,7 @@ use super::reader::{Comparison, ReadError, TranscriptSource};
 use super::store::{SessionPart, Store, StoreError, StoreReader, StoredTurn, Transcript, TurnSelection};
 use super::transcript_paths::is_agent_transcript;
 use ctxbridge_common::digest;
+use ctxbridge_common::paths;
 
 /// Maximum bytes of a file that is kept; a larger one is noted.
 pub const MAX_KEPT_BYTES: u64 = 256 << 20;
@@ -121,7 +122,7 @@ pub fn ingest_side_files(
         }
         rest = rest.saturating_sub(file.bytes);
         let FoundFile { path, name, bytes } = file;
-        if !path.canonicalize().is_ok_and(|real| real == path) {
+        if !paths::real(&path).is_ok_and(|real| real == path) {
             // It is gone, or a link has come in between.
             continue;
         }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::store::{SessionPart, Transcript};
 use ctxbridge_common::files;
+use ctxbridge_common::paths;
 use ctxbridge_transcript::records;
 
 /// Maximum bytes to search at the start of a file for a line that names the session, if the file name does not.
@@ -20,7 +21,7 @@ impl Transcript {
     /// anywhere below `<session>/subagents`. If the name is no session's id, the first line that names a session decides.
     pub fn at(path: &Path) -> Self {
         // One file has one name, by whichever links and detours it was named.
-        let real = path.canonicalize();
+        let real = paths::real(path);
         let path = real.as_deref().unwrap_or(path);
         let stem = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
         let agent = stem.strip_prefix("agent-").filter(|id| !id.is_empty()).map(str::to_owned);

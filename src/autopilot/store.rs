@@ -92,14 +92,14 @@ impl WindowStateStore {
     pub(super) fn replace(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         let mut file = tempfile::Builder::new().prefix(TEMP_PREFIX).tempfile_in(&self.folder)?;
         file.write_all(bytes)?;
-        file.persist(path).map_err(|error| error.error)?;
+        files::persist(file, path)?;
         Ok(())
     }
 
     /// Creates the folder, and waits for the lock of its files.
     pub(super) fn lock(&self, timeout: Duration) -> io::Result<File> {
         paths::create_private_dir(&self.folder)?;
-        let file = files::private().create(true).truncate(false).open(self.folder.join(".lock"))?;
+        let file = files::open_lock(self.folder.join(".lock"))?;
         match files::lock_within(&file, File::try_lock, timeout) {
             Ok(()) => Ok(file),
             Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),

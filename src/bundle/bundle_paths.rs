@@ -7,6 +7,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use jiff::Timestamp;
 
@@ -19,6 +20,9 @@ pub const PROJECT_DATA_FOLDER: &str = ".ctxbridge";
 
 /// The folder in it with the bundles.
 pub const BUNDLES_FOLDER: &str = "bundles";
+
+/// The file by which writers and folding lock each other out.
+const LOCK_FILE: &str = ".lock";
 
 /// Maximum characters of a session's id in a file's name.
 const ID_CHARS: usize = 64;
@@ -148,6 +152,16 @@ impl Bundles {
             }
         }
         Ok(is_new)
+    }
+
+    /// Locks the bundles, so that folding does not remove a file between a check and a write. `None` where that takes too long or
+    /// there are no locks: the line is written anyway. The lock is a file of its own, since on Windows nobody else can read one that is
+    /// locked; git ignores it.
+    pub(super) fn lock(&self, timeout: Duration) -> Option<File> {
+        let mut options = files::private();
+        options.read(true).create(true).truncate(false);
+        let file = files::open_no_link(&self.folder.join(LOCK_FILE), &mut options).ok()?;
+        files::lock_within(&file, File::try_lock, timeout).ok().map(|()| file)
     }
 
     /// Opens the file of a session and hour for appending and reading. It is a different file after each commit and on each

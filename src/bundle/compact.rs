@@ -16,6 +16,7 @@ use super::bundle_paths::session_of;
 use super::read::{self, BundleFile};
 use super::record::remove_if_unchanged;
 use super::{BundlePathError, Bundles, Episode};
+use ctxbridge_common::files;
 
 /// Report on the files that were folded, or would be.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -97,7 +98,11 @@ pub fn compact(bundles: &Bundles, before: Timestamp, is_dry: bool) -> Result<Bun
         // Where this ends, some are there twice, and are folded into the same lines next time.
         for file in files {
             let path = bundles.folder().join(&file.name);
-            if !remove_if_unchanged(&path, file.bytes).map_err(|cause| BundlePathError::Io { step: "remove", path, cause })? {
+            if !remove_if_unchanged(bundles, &path, file.bytes).map_err(|cause| BundlePathError::Io {
+                step: "remove",
+                path,
+                cause,
+            })? {
                 done.files -= 1;
                 done.bytes -= file.bytes;
                 done.left.insert(file.name, "it was written to meanwhile".to_owned());
@@ -113,7 +118,7 @@ fn write(path: &Path, text: &str) -> Result<(), BundlePathError> {
     let folder = path.parent().unwrap_or(path);
     let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
     file.write_all(text.as_bytes()).and_then(|()| file.as_file().sync_all()).map_err(failed)?;
-    file.persist(path).map_err(|failure| failed(failure.error))?;
+    files::persist(file, path).map_err(failed)?;
     Ok(())
 }
 

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 
 use ctxbridge_common::digest;
 use ctxbridge_common::files;
+use ctxbridge_common::paths;
 
 /// Maximum bytes that are read of one of git's own files.
 const MAX_GIT_FILE_BYTES: u64 = 4 << 10;
@@ -41,11 +42,11 @@ impl Project {
     /// Finds the project around a folder; none if there is no repository, or if it is the user's home. A folder with `.ctxbridge`
     /// in it is a project without git as well. The folders below it are not, since their owner is unknown.
     pub fn around(folder: &Path, home: Option<&Path>) -> Option<Self> {
-        let home = home.and_then(|home| home.canonicalize().ok());
+        let home = home.and_then(|home| paths::real(home).ok());
         let own = folder.join(super::PROJECT_DATA_FOLDER).is_dir().then_some(folder);
         let repository = folder.ancestors().find(|folder| folder.join(".git").exists());
         let named = repository.or(own).filter(|_| folder.is_absolute())?;
-        let root = named.canonicalize().ok()?;
+        let root = paths::real(named).ok()?;
         // Somebody who keeps their home in git has projects below it; each session in them would write there.
         let is_too_much = root.parent().is_none() || home.is_some_and(|home| home.starts_with(&root));
         (!is_too_much).then(|| Self { root, named: named.to_owned() })
@@ -138,7 +139,7 @@ impl Project {
 
     /// The repository's main work tree, if this one is linked to it.
     pub(super) fn main_tree(&self) -> Option<Self> {
-        let (own, common) = (self.own_git()?.canonicalize().ok()?, self.common()?);
+        let (own, common) = (paths::real(&self.own_git()?).ok()?, self.common()?);
         let is_linked = own != common && common.file_name().is_some_and(|name| name == ".git");
         let root = common.parent().filter(|_| is_linked)?.to_owned();
         Some(Self { named: root.clone(), root })
@@ -154,7 +155,7 @@ impl Project {
     fn common(&self) -> Option<PathBuf> {
         let own = self.own_git()?;
         match read(&own.join("commondir")) {
-            Some(common) => own.join(common).canonicalize().ok(),
+            Some(common) => paths::real(own.join(common)).ok(),
             // A submodule has one of its own, too.
             None => Some(own),
         }
@@ -243,7 +244,7 @@ fn below(file: &str, root: &str) -> Option<String> {
 /// Resolves symbolic links, as far as the path exists.
 fn resolved(file: &str) -> Option<String> {
     let path = Path::new(file);
-    let known = path.ancestors().find_map(|known| Some((known.canonicalize().ok()?, path.strip_prefix(known).ok()?)));
+    let known = path.ancestors().find_map(|known| Some((paths::real(known).ok()?, path.strip_prefix(known).ok()?)));
     known.map(|(known, rest)| text(&known.join(rest)))
 }
 
@@ -283,7 +284,7 @@ mod tests {
     #[test]
     fn links_and_work_trees_are_followed() {
         let folder = tempfile::tempdir().expect("a folder");
-        let base = folder.path().canonicalize().expect("there");
+        let base = paths::real(folder.path()).expect("there");
         let (main, tree) = (base.join("main"), base.join("tree"));
         for made in [main.join(".git/worktrees/tree"), main.join("src"), tree.join("src")] {
             fs::create_dir_all(made).expect("a folder");

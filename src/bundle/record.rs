@@ -1,6 +1,5 @@
 //! Appending a line to a bundle, for hooks, which must not wait.
 
-use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::time::Duration;
@@ -9,7 +8,6 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use super::{BundleAction, BundleLine, BundlePathError, Bundles, Project, Task, shell};
-use ctxbridge_common::files;
 
 /// Bytes at the end of a file in which a line is not repeated.
 const DEDUPLICATION_BYTES: u64 = 16 << 10;
@@ -66,16 +64,9 @@ pub fn record(
     if !bundles.take_lines()? {
         return Ok(false);
     }
+    // Locked before it is opened: else folding might remove it in between, and the line with it.
+    let _alone = bundles.lock(APPEND_LOCK_TIMEOUT);
     let (path, mut file) = bundles.open(session, at)?;
-    lock(&file);
-    let path = if is_deleted(&file) {
-        let (path, other) = bundles.open(session, at)?;
-        file = other;
-        lock(&file);
-        path
-    } else {
-        path
-    };
     let mut write = || {
         let length = file.metadata()?.len();
         if length > MAX_GROWING_FILE_BYTES {
@@ -100,27 +91,10 @@ pub fn record(
     write().map_err(|cause| BundlePathError::Io { step: "write", path: path.clone(), cause })
 }
 
-/// Locks a file, so that folding does not remove it between a check and a write. Without support for locks, the line is written
-/// anyway.
-fn lock(file: &File) {
-    files::lock_within(file, File::try_lock, APPEND_LOCK_TIMEOUT).ok();
-}
-
-/// `true` if the file was folded since it was opened: a line that is written to it now would be lost.
-fn is_deleted(file: &File) -> bool {
-    #[cfg(unix)]
-    let links = file.metadata().map_or(1, |metadata| std::os::unix::fs::MetadataExt::nlink(&metadata));
-    // What is open cannot be removed there.
-    #[cfg(not(unix))]
-    let links = u64::from(file.metadata().is_ok());
-    links == 0
-}
-
 /// Removes a file if it is as long as it was when it was read. Returns `false` if somebody has written to it since.
-pub(super) fn remove_if_unchanged(path: &Path, length: u64) -> io::Result<bool> {
-    let file = files::private().append(true).open(path)?;
-    lock(&file);
-    if file.metadata()?.len() != length {
+pub(super) fn remove_if_unchanged(bundles: &Bundles, path: &Path, length: u64) -> io::Result<bool> {
+    let _alone = bundles.lock(APPEND_LOCK_TIMEOUT);
+    if std::fs::symlink_metadata(path)?.len() != length {
         return Ok(false);
     }
     std::fs::remove_file(path).map(|()| true)
@@ -258,10 +232,15 @@ mod tests {
         record(&bundles, "s", BundleAction::Read("a".into()), at(0), &|| None).expect("written");
         let (path, file) = bundles.open("s", at(0)).expect("there");
         let length = file.metadata().expect("there").len();
+        drop(file);
         record(&bundles, "s", BundleAction::Read("b".into()), at(1), &|| None).expect("written");
-        assert!(!remove_if_unchanged(&path, length).expect("looked at") && path.exists());
-        assert!(!is_deleted(&file));
-        assert!(remove_if_unchanged(&path, file.metadata().expect("there").len()).expect("removed"));
-        assert!(cfg!(not(unix)) || is_deleted(&file));
+        assert!(!remove_if_unchanged(&bundles, &path, length).expect("looked at") && path.exists());
+        let length = fs::metadata(&path).expect("there").len();
+        assert!(remove_if_unchanged(&bundles, &path, length).expect("removed") && !path.exists());
+        // Whoever reads a file is never locked out: the lock is another file.
+        let alone = bundles.lock(APPEND_LOCK_TIMEOUT).expect("locked");
+        assert!(bundles.lock(std::time::Duration::from_millis(20)).is_none());
+        drop(alone);
+        assert!(bundles.lock(std::time::Duration::from_millis(20)).is_some());
     }
 }

@@ -8,6 +8,7 @@ use super::entry::FlowEntry;
 use super::json_file::JsonFile;
 use super::listed::{At, ListedEntry, SkipReason, SourceError};
 use super::{Failed, lines};
+use ctxbridge_common::paths;
 
 /// Names of their files.
 const FILES: [&str; 2] = ["transcript-archive.db", "transcript-archive.json"];
@@ -83,7 +84,7 @@ pub fn transcript_name(source: &Path, session: &str) -> String {
 pub fn project_of<'s>(source: &'s Path, home: Option<&Path>) -> Option<&'s Path> {
     let data = source.parent().filter(|data| data.ends_with(".claude-flow/data"))?;
     let project = data.parent()?.parent()?;
-    let is_home = home.is_some_and(|home| project == home || home.canonicalize().is_ok_and(|home| project == home));
+    let is_home = home.is_some_and(|home| project == home || paths::real(home).is_ok_and(|home| project == home));
     (!is_home).then_some(project)
 }
 

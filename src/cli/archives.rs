@@ -143,9 +143,7 @@ fn follow(folder: &Path, output: &Output) {
     if !folder.is_dir() || !location.is_begun() {
         return;
     }
-    // On Windows, that would be a path in a form that nobody writes.
-    let real = if cfg!(windows) { std::path::absolute(folder) } else { folder.canonicalize() };
-    let folder = real.unwrap_or_else(|_| folder.to_owned());
+    let folder = paths::real(folder).unwrap_or_else(|_| folder.to_owned());
     let now_ms = jiff::Timestamp::now().as_millisecond();
     let followed = location
         .open_for_reading(LockPolicy::Interactive)

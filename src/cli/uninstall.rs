@@ -198,7 +198,7 @@ fn revert_all(output: &Output) -> anyhow::Result<Vec<Removed>> {
     let found = discover(std::env::current_dir().ok().as_deref());
     clients.extend(found.into_iter().filter_map(|found| Some(found.client.ok()?.path)));
     let mut seen = BTreeSet::new();
-    clients.retain(|path| seen.insert(path.canonicalize().unwrap_or_else(|_| path.clone())));
+    clients.retain(|path| seen.insert(paths::real(path).unwrap_or_else(|_| path.clone())));
     let mut removed = Vec::new();
     for path in clients {
         output.progress(&format!("looking at {}", short(&path)));
@@ -247,7 +247,7 @@ fn own_folders() -> Vec<OwnFolder> {
         ("settings", paths::config_dir(), CONFIG_NAMES),
     ];
     // A link would be removed in place of what it leads to.
-    let real = |path: Option<PathBuf>| path?.canonicalize().ok().filter(|path| path.is_dir());
+    let real = |path: Option<PathBuf>| paths::real(&path?).ok().filter(|path| path.is_dir());
     let existing = all.into_iter().filter_map(|(what, path, names)| Some((what, real(path)?, names)));
     existing.map(|(what, path, names)| OwnFolder { what, bytes: bytes_below(&path), path, names }).collect()
 }

@@ -5,6 +5,8 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 use std::time::{Duration, Instant, SystemTime};
 
+use tempfile::NamedTempFile;
+
 use crate::{lock_deadline, paths};
 
 /// Pause between tries to take a lock.
@@ -27,6 +29,15 @@ pub fn private() -> OpenOptions {
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     without_waiting(&mut options);
     options
+}
+
+/// Opens a file to lock, and makes it where it is missing. For reading and writing: on Windows, a handle that only appends cannot be
+/// locked.
+///
+/// # Errors
+/// If it cannot be opened or made.
+pub fn open_lock(path: impl AsRef<Path>) -> io::Result<File> {
+    private().read(true).create(true).truncate(false).open(path)
 }
 
 /// Opens a file for reading. Pipes and devices are refused at once: to read them may take for ever, and what is found in place of a
@@ -128,9 +139,47 @@ pub fn append(path: &Path, text: &str, largest: u64) -> io::Result<()> {
 /// If it cannot be written.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
-    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    let mut file = NamedTempFile::new_in(folder)?;
     file.write_all(bytes)?;
-    file.persist(path).map(drop).map_err(|failure| failure.error)
+    persist(file, path).map(drop)
+}
+
+/// Gives a temporary file its name, in place of what has it, and waits as [`patiently`] does.
+///
+/// # Errors
+/// If it cannot be renamed. The file is gone then.
+pub fn persist(file: NamedTempFile, path: &Path) -> io::Result<File> {
+    let mut file = Some(file);
+    patiently(|| {
+        let Some(this) = file.take() else { return Err(io::ErrorKind::NotFound.into()) };
+        #[expect(clippy::disallowed_methods, reason = "this is what waits")]
+        this.persist(path).map_err(|failed| {
+            file = Some(failed.file);
+            failed.error
+        })
+    })
+}
+
+/// Does something with a file that other programs may have open. On Windows it fails while one does: a virus scanner, an indexer, a
+/// client that reads its settings. They are done in a moment, so it is tried again for a second.
+///
+/// # Errors
+/// Those of the last attempt.
+pub fn patiently<T>(operation: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    /// `ERROR_ACCESS_DENIED`, `ERROR_SHARING_VIOLATION`, `ERROR_LOCK_VIOLATION`.
+    const IN_USE: [i32; 3] = [5, 32, 33];
+    retried(operation, |error| cfg!(windows) && error.raw_os_error().is_some_and(|code| IN_USE.contains(&code)))
+}
+
+fn retried<T>(mut operation: impl FnMut() -> io::Result<T>, is_passing: impl Fn(&io::Error) -> bool) -> io::Result<T> {
+    const PAUSES_MS: [u64; 7] = [5, 15, 40, 90, 150, 300, 400];
+    for pause in PAUSES_MS {
+        match operation() {
+            Err(error) if is_passing(&error) => std::thread::sleep(Duration::from_millis(pause)),
+            done => return done,
+        }
+    }
+    operation()
 }
 
 /// Takes the removal of something that is not there for a success.

@@ -9,6 +9,8 @@ stays as the client wrote it.
 use std::fs;
 use std::path::{MAIN_SEPARATOR, Path};
 
+#[cfg(not(unix))]
+use crate::paths;
 use unicode_normalization::UnicodeNormalization;
 
 /// A folder's path in the form in which paths are compared.
@@ -188,7 +190,7 @@ fn identity(folder: &Path) -> Option<(u64, u64)> {
 
 #[cfg(not(unix))]
 fn identity(folder: &Path) -> Option<std::path::PathBuf> {
-    fs::canonicalize(folder).ok()
+    paths::real(folder).ok()
 }
 
 #[cfg(test)]

@@ -28,7 +28,8 @@ pub enum PathsError {
     },
 }
 
-/// `$CTXBRIDGE_DATA_DIR`, or else `ctxbridge` in the platform's data directory. Holds backups and the journal; created if missing.
+/// `$CTXBRIDGE_DATA_DIR`, or else `ctxbridge` in the platform's data directory: on Windows the local one, since gigabytes are not to
+/// roam. Holds backups and the journal; created if missing.
 ///
 /// # Errors
 /// If there is no such place or it cannot be made.
@@ -41,7 +42,7 @@ pub fn data_dir() -> Result<PathBuf, PathsError> {
 /// # Errors
 /// If there is no such place.
 pub fn data_path() -> Result<PathBuf, PathsError> {
-    folder(DATA_VARIABLE, |base| base.data_dir().join("ctxbridge"))
+    folder(DATA_VARIABLE, |base| base.data_local_dir().join("ctxbridge"))
 }
 
 /// `$CTXBRIDGE_CACHE_DIR`, or else `ctxbridge` in the platform's cache directory. Holds data that can be fetched again.
@@ -68,9 +69,18 @@ pub fn config_dir() -> Option<PathBuf> {
     }
 }
 
-/// The user's home directory.
+/// The user's home directory as the client finds it: by `HOME`, and on Windows by `USERPROFILE`.
 pub fn home_dir() -> Option<PathBuf> {
-    BaseDirs::new().map(|base| base.home_dir().to_owned())
+    std::env::home_dir().filter(|home| !home.as_os_str().is_empty())
+}
+
+/// The path of a file with all links resolved, as its system writes it: on Windows without `\\?\` where that is not needed, since
+/// nobody else writes it.
+///
+/// # Errors
+/// If there is no such file, or it cannot be reached.
+pub fn real(path: impl AsRef<Path>) -> io::Result<PathBuf> {
+    dunce::canonicalize(path)
 }
 
 fn folder(variable: &'static str, default: impl FnOnce(&BaseDirs) -> PathBuf) -> Result<PathBuf, PathsError> {

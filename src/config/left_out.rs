@@ -6,6 +6,7 @@ use ctxbridge_common::folder::FolderKey;
 use glob::{MatchOptions, Pattern};
 
 use super::{Config, SettingSource};
+use ctxbridge_common::paths;
 
 /// Reason why nothing of a folder's sessions is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +39,7 @@ fn is_in(globs: &[String], folder: &Path, home: Option<&Path>) -> bool {
     if globs.is_empty() {
         return false;
     }
-    let real = folder.canonicalize().ok();
+    let real = paths::real(folder).ok();
     let folders = [Some(folder), real.as_deref()].into_iter().flatten().map(FolderKey::of_existing);
     let folders: Vec<FolderKey> = folders.collect();
     globs.iter().filter_map(|glob| compile_folder_glob(glob, home).ok()).any(|pattern| {
@@ -110,7 +111,7 @@ mod tests {
     #[test]
     fn a_link_is_what_it_leads_to() {
         let folder = tempfile::tempdir().expect("a folder");
-        let base = folder.path().canonicalize().expect("there");
+        let base = paths::real(folder.path()).expect("there");
         std::fs::create_dir(base.join("secret")).expect("a folder");
         std::os::unix::fs::symlink(base.join("secret"), base.join("link")).expect("a link");
         let glob = [format!("{}/secret", base.display())];

@@ -14,6 +14,7 @@ use ctxbridge_archive::side_files::{SideFileEffort, ingest_side_files};
 use ctxbridge_archive::store::sqlite::LockPolicy;
 use ctxbridge_archive::store::{Store, StoreError, Transcript, TurnSelection};
 use ctxbridge_archive::transcript_paths;
+use ctxbridge_common::paths;
 use ctxbridge_config::{Config, LeftOut};
 
 /// Maximum number of new bytes that a hook archives itself; more are archived in the background.
@@ -183,11 +184,11 @@ impl HookContext {
     /// Checks that a transcript is in the client's folder; `None` if it does not exist (yet).
     pub fn client_transcript(&self, path: &Path) -> Result<Option<PathBuf>, HookError> {
         let elsewhere = || HookError::Elsewhere(path.to_owned());
-        let Ok(found) = path.canonicalize() else { return Ok(None) };
+        let Ok(found) = paths::real(path) else { return Ok(None) };
         let client = self.client.as_deref().ok_or_else(elsewhere)?;
         // People keep the folder, or the one with the transcripts, on another disk.
         let folders = [client.to_owned(), client.join("projects")];
-        let is_inside = folders.iter().filter_map(|folder| folder.canonicalize().ok()).any(|folder| found.starts_with(folder));
+        let is_inside = folders.iter().filter_map(|folder| paths::real(folder).ok()).any(|folder| found.starts_with(folder));
         let is_transcript = found.extension().is_some_and(|extension| extension == "jsonl");
         if is_inside && is_transcript { Ok(Some(path.to_owned())) } else { Err(elsewhere()) }
     }

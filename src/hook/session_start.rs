@@ -13,6 +13,7 @@ use ctxbridge_archive::search::RelatedTurn;
 use ctxbridge_archive::store::sqlite::LockPolicy;
 use ctxbridge_archive::store::{Session, Store, StoreReader, TurnSelection};
 use ctxbridge_archive::{restore, turn_text};
+use ctxbridge_common::paths;
 use ctxbridge_patch::notice;
 use ctxbridge_transcript::SearchableText;
 
@@ -46,7 +47,7 @@ pub(super) fn run(context: &HookContext) -> Result<HookReply, HookError> {
         Some("clear") => restored(context, "before it was cleared", |store, session| {
             let Some(folder) = context.input.transcript.as_deref().and_then(Path::parent) else { return Ok(None) };
             // As the archive names it; the new session has no file yet.
-            let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+            let folder = paths::real(folder).unwrap_or_else(|_| folder.to_owned());
             Ok(store.session_cleared(&folder.join("").to_string_lossy(), session, context.now_ms - CLEARED_WITHIN_MS)?)
         }),
         _ => {

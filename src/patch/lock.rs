@@ -49,7 +49,7 @@ impl Lock {
         let folder = data_dir.join("locks");
         paths::create_private_dir(&folder).map_err(step("create", &folder))?;
         let path = folder.join(&digest::of_bytes(target.as_os_str().as_encoded_bytes())[..32]);
-        let file = File::options().create(true).append(true).open(&path).map_err(step("open", &path))?;
+        let file = files::open_lock(&path).map_err(step("open", &path))?;
         let mut locked = file.try_lock();
         if let Err(TryLockError::WouldBlock) = locked {
             notice(&format!("waiting for another ctxbridge that is working on {}", target.display()));

@@ -14,7 +14,7 @@ const ASKED: &str = "Why does the parser hang on nested comments?";
 fn folder(sandbox: &Sandbox, name: &str) -> PathBuf {
     let folder = sandbox.path(name);
     fs::create_dir_all(&folder).unwrap();
-    folder.canonicalize().unwrap()
+    ctxbridge::common::paths::real(folder).unwrap()
 }
 
 /// A repository with a commit.

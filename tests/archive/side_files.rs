@@ -173,7 +173,7 @@ fn one_that_changes_is_a_new_generation() {
     sandbox.cli(&["archive", "import"]);
     assert_eq!(sandbox.count("SELECT generation FROM transcripts WHERE agent = '/tool-results/b1.txt'"), 2);
     let restored = |more: &[&str]| {
-        let path = own_folder(&talk).join("tool-results/b1.txt").canonicalize().unwrap();
+        let path = ctxbridge::common::paths::real(own_folder(&talk).join("tool-results/b1.txt")).unwrap();
         sandbox.restored(&talk.id, &[&["--path", path.to_str().unwrap()], more].concat())
     };
     assert!(restored(&[]).starts_with(b"REWRITTEN"));

@@ -23,7 +23,7 @@ const TEXT: &str = "{ \"model\" : \"opus\",\n\n  \"hooks\": { \"Stop\": [ ] } }"
 impl Home {
     fn new() -> Self {
         let root = tempfile::tempdir().unwrap();
-        let settings = root.path().canonicalize().unwrap().join("home/.claude/settings.json");
+        let settings = ctxbridge::common::paths::real(root.path()).unwrap().join("home/.claude/settings.json");
         fs::create_dir(root.path().join("home")).unwrap();
         Self { root, settings }
     }
@@ -191,7 +191,7 @@ fn a_link_into_a_folder_of_dotfiles_stays_one() {
     fs::rename(&home.settings, &dotfile).unwrap();
     symlink("../../dotfiles.json", &home.settings).unwrap();
     let installed = home.install();
-    assert_eq!(installed.file, dotfile.canonicalize().unwrap());
+    assert_eq!(installed.file, ctxbridge::common::paths::real(&dotfile).unwrap());
     assert!(home.settings.is_symlink() && fs::read_to_string(&dotfile).unwrap().contains("ctxbridge"));
     assert_eq!(home.uninstall().state, UninstalledState::Restored);
     assert!(home.settings.is_symlink());
@@ -205,7 +205,7 @@ fn refused(home: &Home) -> String {
     let error = home.try_install().unwrap_err();
     assert_eq!(fs::read(&home.settings).ok(), before);
     assert!(files_in(home.settings.parent().unwrap()).len() <= 1 && home.kept().is_empty());
-    error.to_string().replace(&*home.root.path().canonicalize().unwrap().to_string_lossy(), "[ROOT]")
+    error.to_string().replace(&*ctxbridge::common::paths::real(home.root.path()).unwrap().to_string_lossy(), "[ROOT]")
 }
 
 #[test]

@@ -156,7 +156,7 @@ fn escape_twice_goes_back_2_1_330() {
     let data = installation.folder.path().join("archive");
     let stub = Stub::start_with(answers, Options::default()).unwrap();
     let client = installation.client().api(&stub.url());
-    let project = client.project().canonicalize().unwrap();
+    let project = ctxbridge::common::paths::real(client.project()).unwrap();
     let settings = json!({
         "hasCompletedOnboarding": true, "theme": "dark", "customApiKeyResponses": { "approved": ["sk-ant-stub"], "rejected": [] },
         "projects": { project.to_str().unwrap(): { "hasTrustDialogAccepted": true, "hasCompletedProjectOnboarding": true } },

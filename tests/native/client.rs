@@ -111,7 +111,7 @@ pub struct Installation {
 impl Installation {
     pub fn of(bytes: &[u8]) -> Self {
         let folder = tempfile::Builder::new().prefix("ctxbridge-native-").tempdir().unwrap();
-        let installation = Self { root: folder.path().canonicalize().unwrap(), _folder: folder };
+        let installation = Self { root: ctxbridge::common::paths::real(folder.path()).unwrap(), _folder: folder };
         for name in ["versions", "home"] {
             fs::create_dir(installation.root.join(name)).unwrap();
         }

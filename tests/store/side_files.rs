@@ -44,7 +44,7 @@ fn write(place: &Place, name: &str, bytes: &[u8]) -> PathBuf {
 fn archive_files(place: &Place, store: &mut dyn Store, effort: SideFileEffort) -> SideFileReport {
     let path = place.path(&format!("{SESSION}.jsonl"));
     // As hooks name it: by its real path.
-    let path = place.projects.path().canonicalize().unwrap().join(path.file_name().unwrap());
+    let path = ctxbridge::common::paths::real(place.projects.path()).unwrap().join(path.file_name().unwrap());
     ingest_side_files(store, &transcript(&path, SESSION), effort, &mut |store, batch| store.append(batch)).unwrap()
 }
 

@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
+use ctxbridge::common::paths;
 use ctxbridge_testkit::files::bring;
 use ctxbridge_testkit::transcript::{Kind, Spec, generate};
 use jiff::{SignedDuration, Timestamp};
@@ -49,9 +50,9 @@ pub fn run(args: &PicturesArgs) -> Result<bool> {
     let program = args.program.clone().unwrap_or_else(|| target().join("release").join(name));
     ensure!(program.is_file(), "{} does not exist; `cargo build --release` makes it", program.display());
     fs::create_dir_all(&args.folder)?;
-    let folder = args.folder.canonicalize()?;
+    let folder = paths::real(&args.folder)?;
     let place =
-        Place { program: program.canonicalize()?, folder: tempfile::Builder::new().prefix("ctxbridge-pictures-").tempdir()? };
+        Place { program: paths::real(&program)?, folder: tempfile::Builder::new().prefix("ctxbridge-pictures-").tempdir()? };
     place.fill(args.turns)?;
     let workshop = workshop()?;
     let mut server = Server::start(&place)?;

@@ -7,7 +7,7 @@ use crate::tools::{cargo, require_node, root};
 pub fn run() -> Result<bool> {
     require_node()?;
     let mut demo = cargo();
-    demo.args(["run", "--release", "--quiet", "--", "demo", "--color", "always"]);
+    demo.args(["run", "--quiet", "--", "demo", "--color", "always"]).env("COLUMNS", "88");
     let output = demo.output()?;
     ensure!(output.status.success(), "the demo failed: {}", String::from_utf8_lossy(&output.stderr));
     let shown = String::from_utf8(output.stdout)?;

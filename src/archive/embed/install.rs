@@ -16,7 +16,7 @@ use serde::Serialize;
 use tempfile::TempDir;
 
 use ctxbridge_common::digest::{self, Hasher};
-use ctxbridge_common::files::{lock_within, private};
+use ctxbridge_common::files::{lock_within, open_lock, private};
 use ctxbridge_common::paths::{PathsError, create_private_dir, data_dir};
 
 /// Name of the model, and of its folder.
@@ -205,7 +205,7 @@ pub fn install(folder: &Path, from: Option<&Path>, progress: &dyn Fn(&str)) -> R
     let models = folder.parent().unwrap_or(folder);
     let fail = |cause| InstallError::Write { path: models.to_owned(), cause };
     create_private_dir(models).map_err(fail)?;
-    let lock = private().create(true).truncate(false).open(models.join(format!(".{MODEL}.lock"))).map_err(fail)?;
+    let lock = open_lock(models.join(format!(".{MODEL}.lock"))).map_err(fail)?;
     lock_within(&lock, File::try_lock, INSTALL_LOCK_TIMEOUT).map_err(|error| match error {
         TryLockError::WouldBlock => InstallError::Busy,
         TryLockError::Error(cause) => fail(cause),

@@ -113,7 +113,7 @@ impl Tombstones {
         let path = data.join(Self::FILE);
         let failed = |cause| StoreError::File { path: path.clone(), cause };
         paths::create_private_dir(data).map_err(failed)?;
-        let lock = files::private().create(true).append(true).open(data.join(LOCK_FILE)).map_err(failed)?;
+        let lock = files::open_lock(data.join(LOCK_FILE)).map_err(failed)?;
         // Where there are no locks, two at once are unlikely.
         let _alone = files::lock_within(&lock, File::try_lock, LOCK_TIMEOUT);
         let known = Self::read(data)?;

@@ -135,7 +135,7 @@ fn present(data: &Path, policy: LockPolicy) -> Result<SqliteStore, StoreError> {
 
 /// `None` if no lock is possible: the database reports that problem too.
 fn lock(data: &Path, way: fn(&File) -> Result<(), TryLockError>, timeout: Duration) -> Result<Option<File>, StoreError> {
-    let Ok(file) = files::private().create(true).append(true).open(data.join(LOCK)) else { return Ok(None) };
+    let Ok(file) = files::open_lock(data.join(LOCK)) else { return Ok(None) };
     match files::lock_within(&file, way, timeout) {
         Ok(()) => Ok(Some(file)),
         Err(TryLockError::WouldBlock) => Err(StoreError::Busy { path: data.join(SqliteStore::FILE) }),

@@ -57,7 +57,7 @@ pub fn run(
     progress: &mut dyn FnMut(&str),
 ) -> Result<TierReport, StoreError> {
     let mut moves = TierReport::default();
-    let lock = files::private().create(true).append(true).open(data.join(LOCK)).ok();
+    let lock = files::open_lock(data.join(LOCK)).ok();
     if let Some(lock) = &lock
         && let Err(TryLockError::WouldBlock) = files::lock_within(lock, File::try_lock, Duration::ZERO)
     {

@@ -1,7 +1,7 @@
 //! `ctxbridge export`
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -16,6 +16,7 @@ use crate::export::conversation::ExportedConversation;
 use crate::export::session_ref::{self, RevisionError, SessionRef};
 use crate::export::{self, ExportFormat};
 use ctxbridge_archive::store::Store;
+use ctxbridge_common::files;
 use ctxbridge_redact::Redactor;
 
 #[derive(Debug, clap::Args)]
@@ -109,8 +110,11 @@ impl ExportArgs {
         buffered.flush().with_context(failed)?;
         drop(buffered);
         file.as_file().sync_all().with_context(failed)?;
-        let placed: Result<File, _> = if self.force { file.persist(path) } else { file.persist_noclobber(path) };
-        placed.map_err(|error| error.error).with_context(failed)?;
+        let placed: io::Result<File> = match self.force {
+            true => files::persist(file, path),
+            false => file.persist_noclobber(path).map_err(|failed| failed.error),
+        };
+        placed.with_context(failed)?;
         Ok(())
     }
 }

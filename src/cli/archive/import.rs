@@ -111,9 +111,9 @@ impl ImportArgs {
         };
         let mut sources: Vec<PathBuf> = Vec::new();
         for path in &given {
-            let path = path.canonicalize().with_context(|| format!("cannot read {}", path.display()))?;
+            let path = paths::real(path).with_context(|| format!("cannot read {}", path.display()))?;
             for source in sources_at(&path) {
-                let source = source.canonicalize().with_context(|| format!("cannot read {}", source.display()))?;
+                let source = paths::real(&source).with_context(|| format!("cannot read {}", source.display()))?;
                 if !sources.contains(&source) {
                     sources.push(source);
                 }

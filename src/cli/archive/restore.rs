@@ -12,6 +12,7 @@ use crate::cli::archives;
 use crate::cli::output::Output;
 use ctxbridge_archive::store::{EVERYTHING, Store, StoreError, StoredTranscript};
 use ctxbridge_common::files;
+use ctxbridge_common::paths;
 use ctxbridge_config::StoreKind;
 
 /// Bytes of a damaged piece that are read by themselves.
@@ -54,7 +55,7 @@ impl RestoreArgs {
             return Ok(CommandOutcome::No);
         };
         let transcripts = store.transcripts(session.key)?;
-        let named = self.path.as_ref().map(|path| path.canonicalize().unwrap_or_else(|_| path.clone()));
+        let named = self.path.as_ref().map(|path| paths::real(path).unwrap_or_else(|_| path.clone()));
         let fits = |transcript: &&StoredTranscript| match &named {
             Some(path) => Path::new(&transcript.path) == path,
             None => transcript.part.is_transcript() && transcript.part.agent() == self.agent.as_deref(),

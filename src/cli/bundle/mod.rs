@@ -80,7 +80,7 @@ impl BundleArgs {
                 if args.background {
                     hook::detach_and_renice();
                 }
-                let project = args.project.canonicalize().with_context(|| format!("cannot find {}", args.project.display()))?;
+                let project = paths::real(&args.project).with_context(|| format!("cannot find {}", args.project.display()))?;
                 opened(&bundles_around(&project)?)?;
                 Ok(CommandOutcome::Yes)
             }

@@ -11,6 +11,7 @@ use super::{key_named, user_file};
 use crate::cli::output::{GOOD, Output, short, styled};
 use crate::cli::{CommandOutcome, UsageError};
 use ctxbridge_common::files;
+use ctxbridge_common::paths;
 use ctxbridge_config::{Config, ConfigSources, Key};
 
 #[derive(Debug, clap::Args)]
@@ -45,7 +46,7 @@ impl ConfigSetArgs {
         let key = key_named(&self.key)?;
         // A link into a folder of dotfiles stays one.
         let named = user_file()?;
-        let file = named.canonicalize().unwrap_or(named);
+        let file = paths::real(&named).unwrap_or(named);
         let is_read_only = file.metadata().is_ok_and(|metadata| metadata.permissions().readonly());
         anyhow::ensure!(!is_read_only, "{} is read-only; make it writable first", file.display());
         let (mut document, has_crlf) = read(&file)?;

@@ -127,7 +127,7 @@ fn open(folder: &Path, path: &Path) -> io::Result<File> {
 /// process that does not get the lock continues with the current file. A line written to a file that was just rotated is kept
 /// there.
 fn rotate(folder: &Path, path: &Path) -> io::Result<()> {
-    let lock = files::private().create(true).append(true).open(folder.join(LOCK))?;
+    let lock = files::open_lock(folder.join(LOCK))?;
     if lock.try_lock().is_ok() && fs::metadata(path).is_ok_and(|metadata| metadata.len() > MAX_LOGGED_BYTES) {
         fs::rename(path, path.with_extension("jsonl.1"))?;
     }
@@ -187,7 +187,7 @@ mod tests {
         assert_eq!((lines(&path.with_extension("jsonl.1")), lines(&path)), (2, 1));
         // Somebody else is putting it aside: the line goes where the file is.
         append(&serde_json::json!({ "long": texts }).to_string());
-        let lock = files::private().create(true).append(true).open(folder.join(LOCK)).expect("opens");
+        let lock = files::open_lock(folder.join(LOCK)).expect("opens");
         lock.lock().expect("locks");
         append("{\"third\":1}");
         assert_eq!((lines(&path.with_extension("jsonl.1")), lines(&path)), (2, 3));

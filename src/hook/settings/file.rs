@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::HookSettingsError;
 use ctxbridge_common::files;
+use ctxbridge_common::paths;
 use ctxbridge_patch::swap::sync_folder;
 
 /// Maximum size of a settings file, in bytes.
@@ -27,7 +28,7 @@ pub(super) fn io(step: &'static str, path: &Path) -> impl FnOnce(io::Error) -> H
 
 impl SettingsFile {
     pub fn read(named: &Path) -> Result<Self, HookSettingsError> {
-        let path = match named.canonicalize() {
+        let path = match paths::real(named) {
             Ok(path) => path,
             Err(cause) if matches!(cause.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
                 return match fs::read_link(named) {
@@ -95,11 +96,14 @@ impl SettingsFile {
         if !self.is_unchanged()? {
             return Ok(false);
         }
-        let placed = if self.content.is_some() { file.persist(&self.path) } else { file.persist_noclobber(&self.path) };
+        let placed = match self.content {
+            Some(_) => files::persist(file, &self.path),
+            None => file.persist_noclobber(&self.path).map_err(|failed| failed.error),
+        };
         match placed {
             Ok(_) => sync_folder(folder),
-            Err(failed) if failed.error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
-            Err(failed) => return Err(io("replace", &self.path)(failed.error)),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
+            Err(error) => return Err(io("replace", &self.path)(error)),
         }
         Ok(true)
     }
@@ -133,7 +137,7 @@ impl SettingsFile {
 /// Resolves the path of a missing file: links are resolved as far as its folders exist.
 fn resolve_missing_file(named: &Path) -> PathBuf {
     let named = std::path::absolute(named).unwrap_or_else(|_| named.to_owned());
-    let real = named.ancestors().skip(1).find_map(|folder| Some((folder.canonicalize().ok()?, named.strip_prefix(folder).ok()?)));
+    let real = named.ancestors().skip(1).find_map(|folder| Some((paths::real(folder).ok()?, named.strip_prefix(folder).ok()?)));
     real.map_or_else(|| named.clone(), |(folder, rest)| folder.join(rest))
 }
 

@@ -141,7 +141,7 @@ pub(super) fn edited_files(data_dir: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(data_dir.join(FOLDER[0]).join(FOLDER[1])).into_iter().flatten().flatten();
     let records = entries.filter(|entry| entry.file_name().to_string_lossy().ends_with(RECORD_ENDING));
     let mut files: Vec<PathBuf> = records
-        .filter_map(|entry| serde_json::from_slice::<EditRecord>(&files::read(&entry.path()).ok()?).ok())
+        .filter_map(|entry| serde_json::from_slice::<EditRecord>(&files::read(entry.path()).ok()?).ok())
         .map(|record| PathBuf::from(record.path))
         .collect();
     files.sort();
@@ -153,7 +153,7 @@ fn write_private(path: &Path, bytes: &[u8]) -> Result<(), HookSettingsError> {
     // Temporary files are 0600.
     let mut file = tempfile::NamedTempFile::new_in(folder).map_err(own("write in", folder))?;
     file.write_all(bytes).and_then(|()| file.as_file().sync_all()).map_err(own("write", path))?;
-    file.persist(path).map_err(|failed| own("write", path)(failed.error))?;
+    files::persist(file, path).map_err(own("write", path))?;
     Ok(())
 }
 

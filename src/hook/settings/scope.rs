@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::HookSettingsError;
 use super::wiring::PROGRAM_NAME;
 use ctxbridge_common::files;
+use ctxbridge_common::paths;
 
 /// Scope of a settings file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -95,7 +96,7 @@ impl SettingsPaths {
         let state: Value = serde_json::from_slice(&files::read(folder.join(".claude.json")).ok()?).ok()?;
         let is_true = |value: Option<&Value>| value.and_then(Value::as_bool) == Some(true);
         let projects = state.get("projects");
-        let real = self.project.canonicalize().unwrap_or_else(|_| self.project.clone());
+        let real = paths::real(&self.project).unwrap_or_else(|_| self.project.clone());
         // Trust in a folder is trust in those below it.
         let mut folders = self.project.ancestors().chain(real.ancestors());
         let trusted = folders.any(|folder| {
@@ -108,7 +109,7 @@ impl SettingsPaths {
 
 /// `true` if two paths are the same, with links resolved.
 fn same(one: &Path, other: &Path) -> bool {
-    one == other || one.canonicalize().is_ok_and(|one| other.canonicalize().is_ok_and(|other| one == other))
+    one == other || paths::real(one).is_ok_and(|one| paths::real(other).is_ok_and(|other| one == other))
 }
 
 #[cfg(test)]

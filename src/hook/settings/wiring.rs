@@ -13,6 +13,7 @@ use super::HookSettingsError;
 use super::clients::ClientVersion;
 use super::command;
 use crate::hook::Event;
+use ctxbridge_common::paths;
 
 /// Event to install, with its matcher and timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,11 +111,11 @@ pub const PROGRAM_NAME: &str = "ctxbridge";
 /// # Errors
 /// If the path is not Unicode, which JSON cannot hold, or the program has another name.
 pub fn own_program(current_exe: &Path, path: Option<&OsStr>) -> Result<String, HookSettingsError> {
-    let real = current_exe.canonicalize().unwrap_or_else(|_| current_exe.to_owned());
+    let real = paths::real(current_exe).unwrap_or_else(|_| current_exe.to_owned());
     let name = format!("{PROGRAM_NAME}{}", std::env::consts::EXE_SUFFIX);
     let folders = path.map(|path| std::env::split_paths(path).collect::<Vec<_>>()).unwrap_or_default();
     let mut links = folders.iter().filter(|folder| folder.is_absolute()).map(|folder| folder.join(&name));
-    let program = links.find(|link| link.canonicalize().is_ok_and(|to| to == real)).unwrap_or_else(|| current_exe.to_owned());
+    let program = links.find(|link| paths::real(link).is_ok_and(|to| to == real)).unwrap_or_else(|| current_exe.to_owned());
     // By its name it is recognized as ours, here and by other versions.
     if program.file_name() != Some(OsStr::new(&name)) {
         return Err(HookSettingsError::Renamed { program, name });

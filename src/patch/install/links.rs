@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::MAX_LINKS_FOLLOWED;
 use super::error::TargetError;
+use ctxbridge_common::paths;
 
 /// Names of `claude`, in the order of Windows' shells; shells on Unix and Git Bash run the last.
 #[cfg(windows)]
@@ -26,7 +27,7 @@ pub(super) fn on_path(path: Option<&OsStr>) -> Vec<PathBuf> {
 
 /// The file at the end of all links.
 pub(super) fn real_path(path: &Path) -> Result<PathBuf, TargetError> {
-    match path.canonicalize() {
+    match paths::real(path) {
         Ok(real) => Ok(real),
         Err(cause) if matches!(cause.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
             match std::fs::read_link(path) {

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use super::error::PlatformError;
 use super::package::Package;
 use ctxbridge_client::releases::CLIENT_PACKAGE;
+use ctxbridge_common::paths;
 
 /// The executable that a package (the client's or the SDK's) starts on this machine.
 pub(super) fn executable(package: &Package) -> Result<PathBuf, PlatformError> {
@@ -24,7 +25,7 @@ pub(super) fn executable(package: &Package) -> Result<PathBuf, PlatformError> {
         if package.name == CLIENT_PACKAGE {
             let mut same: Vec<PathBuf> = Vec::new();
             for executable in own_places(&package.folder).filter_map(find).filter_map(|found| found.of(&package.version)) {
-                if !same.iter().any(|known| known.canonicalize().ok() == executable.canonicalize().ok()) {
+                if !same.iter().any(|known| paths::real(known).ok() == paths::real(&executable).ok()) {
                     same.push(executable);
                 }
             }

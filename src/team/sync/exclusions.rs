@@ -70,7 +70,7 @@ impl SyncExclusions {
     fn change(data: &Path, change: impl FnOnce(&mut BTreeSet<String>) -> bool) -> io::Result<()> {
         let folder = data.join(SYNC_FOLDER);
         paths::create_private_dir(&folder)?;
-        let lock = files::private().create(true).append(true).open(folder.join(LOCK_FILE))?;
+        let lock = files::open_lock(folder.join(LOCK_FILE))?;
         lock.lock().or_else(|error| if error.kind() == io::ErrorKind::Unsupported { Ok(()) } else { Err(error) })?;
         let mut withheld = Self::of(data)?;
         if change(&mut withheld.sessions) { withheld.write() } else { Ok(()) }

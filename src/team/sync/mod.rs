@@ -360,7 +360,7 @@ impl SyncReport {
 fn lock(data: &Path, timeout: Duration) -> io::Result<Option<Option<File>>> {
     let folder = data.join(state::SYNC_FOLDER);
     paths::create_private_dir(&folder)?;
-    let file = files::private().create(true).append(true).open(folder.join(LOCK_FILE))?;
+    let file = files::open_lock(folder.join(LOCK_FILE))?;
     match files::lock_within(&file, File::try_lock, timeout) {
         Ok(()) => Ok(Some(Some(file))),
         Err(std::fs::TryLockError::WouldBlock) => Ok(None),

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use ctxbridge_common::digest;
+use ctxbridge_common::paths;
 use ctxbridge_common::sqlite;
 use ctxbridge_transcript::Turn;
 
@@ -98,7 +99,7 @@ impl Sandbox {
             WHERE transcript = (SELECT id FROM transcripts WHERE path = ?1) AND superseded IS NULL ORDER BY start";
         let place =
             |row: &Row<'_>| Ok((row.get(0)?, unsigned(row, 1)?, unsigned(row, 2)?, row.get::<_, String>(3)?.to_lowercase()));
-        rows(&self.db(), sql, [talk.path.canonicalize().unwrap().to_str().unwrap()], place)
+        rows(&self.db(), sql, [paths::real(&talk.path).unwrap().to_str().unwrap()], place)
     }
 
     /// Bytes of all files of a session, sub-agents' included.

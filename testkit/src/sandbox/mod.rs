@@ -12,6 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use ctxbridge_common::paths;
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -39,7 +40,7 @@ impl Sandbox {
         // Others have to get through to what belongs to them.
         #[cfg(unix)]
         set_mode(folder.path(), 0o755);
-        let root = folder.path().canonicalize().unwrap();
+        let root = paths::real(folder.path()).unwrap();
         for own in ["home", "work", "bin", "tmp"] {
             fs::create_dir(root.join(own)).unwrap();
         }

@@ -50,7 +50,7 @@ pub(super) fn write<E>(
         name.push(suffix);
         PathBuf::from(name)
     };
-    let lock = files::private().create(true).truncate(false).open(beside(".lock")).map_err(failed)?;
+    let lock = files::open_lock(beside(".lock")).map_err(failed)?;
     match lock.try_lock() {
         Err(TryLockError::WouldBlock) => return Err(WriteError::Busy(path.to_owned())),
         Err(TryLockError::Error(cause)) => return Err(failed(cause)),

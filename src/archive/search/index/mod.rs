@@ -594,7 +594,7 @@ fn forget(db: &Connection, entry: i64) -> rusqlite::Result<usize> {
 
 /// Locks the index. Where locks are not possible, there is none: two processes that start at the same time make the same index.
 fn lock(data: &Path) -> Option<File> {
-    let file = files::private().create(true).append(true).open(data.join(INDEX_LOCK_FILE)).ok()?;
+    let file = files::open_lock(data.join(INDEX_LOCK_FILE)).ok()?;
     files::lock_within(&file, File::try_lock, INDEX_WRITE_TIMEOUT).ok()?;
     Some(file)
 }
