@@ -11,7 +11,7 @@ mod project;
 mod verify;
 
 use ctxbridge::hook::Event;
-use ctxbridge::hook::settings::wiring::{Hook, WIRED, hooks};
+use ctxbridge::hook::settings::wiring::{Hook, HookForm, WIRED, hooks};
 
 /// All hooks that are wired, run by this program.
 fn all(program: &str) -> Vec<Hook> {
@@ -21,5 +21,5 @@ fn all(program: &str) -> Vec<Hook> {
 /// Those of them that a test wants.
 fn some(program: &str, want: impl Fn(Event) -> bool) -> Vec<Hook> {
     let events: Vec<_> = WIRED.iter().map(|wiring| wiring.event).filter(|event| want(*event)).collect();
-    hooks(&events, program)
+    hooks(&events, program, HookForm::Shell)
 }

@@ -30,6 +30,7 @@ pub fn start(program: &Path, arguments: &[&str]) -> io::Result<()> {
     {
         const DETACHED_PROCESS: u32 = 0x8;
         const BELOW_NORMAL_PRIORITY_CLASS: u32 = 0x4000;
+        super::handles::keep_to_ourselves();
         std::os::windows::process::CommandExt::creation_flags(&mut command, DETACHED_PROCESS | BELOW_NORMAL_PRIORITY_CLASS);
     }
     command.spawn().map(drop)

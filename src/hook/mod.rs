@@ -16,6 +16,8 @@ mod event;
 mod event_log;
 pub mod event_support;
 mod forget;
+#[cfg(windows)]
+mod handles;
 mod input;
 mod log;
 mod metrics;

@@ -267,16 +267,62 @@ pub fn remove(path: &Path) -> Result<(), SwapError> {
     }
 }
 
-/// Replaces `target` by `new`.
+/// Replaces `target` by `new`. Windows replaces no program that runs, but lets it have another name: then it is put aside, and removed
+/// by a later call.
 ///
 /// # Errors
 /// If the rename fails; the target is as it was.
 pub fn replace(target: &Path, new: &Path) -> Result<(), SwapError> {
-    fs::rename(new, target).map_err(step("replace", target))?;
+    remove_put_aside(target);
+    let replaced = match files::patiently(|| fs::rename(new, target)) {
+        Err(error) if cfg!(windows) && error.kind() == io::ErrorKind::PermissionDenied => replace_running(target, new),
+        replaced => replaced,
+    };
+    replaced.map_err(step("replace", target))?;
     if let Some(folder) = target.parent() {
         sync_folder(folder);
     }
     Ok(())
+}
+
+/// The end of the name of a program that ran when it was replaced, before a number.
+const PUT_ASIDE: &str = ".ctxbridge-old";
+/// Maximum number of programs that were put aside and still run.
+const MAX_PUT_ASIDE: u32 = 16;
+
+/// Gives a running program another name, and puts the new one in its place. If that fails, the old one has its name back.
+fn replace_running(target: &Path, new: &Path) -> io::Result<()> {
+    let aside = put_aside_name(target, put_aside(target).last().map_or(1, |newest| newest + 1));
+    fs::rename(target, &aside)?;
+    fs::rename(new, target).inspect_err(|_| drop(fs::rename(&aside, target)))
+}
+
+/// Numbers of the programs that were put aside and are there, the oldest first.
+fn put_aside(target: &Path) -> Vec<u32> {
+    (1..=MAX_PUT_ASIDE).filter(|number| put_aside_name(target, *number).exists()).collect()
+}
+
+fn put_aside_name(target: &Path, number: u32) -> PathBuf {
+    let mut name = target.file_name().unwrap_or_default().to_owned();
+    name.push(format!("{PUT_ASIDE}{number}"));
+    target.with_file_name(name)
+}
+
+/// Removes programs that were put aside and do not run any more.
+fn remove_put_aside(target: &Path) {
+    if cfg!(windows) {
+        put_aside(target).into_iter().for_each(|number| drop(fs::remove_file(put_aside_name(target, number))));
+    }
+}
+
+/// Gives a program its name back that a command put aside and did not replace before it was killed.
+pub fn restore_put_aside(target: &Path) {
+    if cfg!(windows)
+        && !target.exists()
+        && let Some(newest) = put_aside(target).last()
+    {
+        fs::rename(put_aside_name(target, *newest), target).ok();
+    }
 }
 
 /// Makes names in a folder durable. Not every system can; a rename that is lost in a power failure leaves the old file complete.

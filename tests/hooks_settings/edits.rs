@@ -2,6 +2,7 @@
 
 use ctxbridge::hook::Event;
 use ctxbridge::hook::settings::edit::{install, uninstall};
+use ctxbridge::hook::settings::wiring::{Hook, HookForm, hooks};
 use insta::assert_snapshot;
 
 use crate::hooks_settings::{all, some};
@@ -185,4 +186,57 @@ fn a_longer_time_limit_stays() {
     let text = r#"{"hooks":{"Stop":[{"hooks":[{"type":"command","command":"/x/ctxbridge hook stop","timeout":90}]}]}}"#;
     let wanted = some("/x/ctxbridge", |event| event == Event::Stop);
     assert_eq!(install(text.as_bytes(), &wanted).unwrap(), text.as_bytes());
+}
+
+/// The hook at the end of an answer, which is started without a shell.
+fn exec(program: &str) -> Vec<Hook> {
+    hooks(&[Event::Stop], program, HookForm::Exec)
+}
+
+#[test]
+fn a_new_client_starts_the_program_without_a_shell() {
+    let installed = install(b"{}", &exec("/opt/my tools/ctxbridge")).unwrap();
+    assert_snapshot!(String::from_utf8_lossy(&installed), @r#"
+    {
+      "hooks": {
+        "Stop": [
+          {
+            "hooks": [
+              {
+                "type": "command",
+                "command": "/opt/my tools/ctxbridge",
+                "args": [
+                  "hook",
+                  "stop"
+                ],
+                "timeout": 15
+              }
+            ]
+          }
+        ]
+      }
+    }
+    "#);
+    assert_eq!(install(&installed, &exec("/opt/my tools/ctxbridge")).unwrap(), installed, "once more changes nothing");
+    let moved = install(&installed, &exec("/usr/bin/ctxbridge")).unwrap();
+    assert!(String::from_utf8_lossy(&moved).contains(r#""command": "/usr/bin/ctxbridge""#));
+    assert_eq!(uninstall(&installed).unwrap(), b"{}");
+    // What only a shell finds is for a shell.
+    assert!(!String::from_utf8_lossy(&install(b"{}", &exec("ctxbridge")).unwrap()).contains("args"));
+}
+
+#[test]
+fn hooks_change_their_form_with_the_client() {
+    let shell = some("/opt/my tools/ctxbridge", |event| event == Event::Stop);
+    let exec = exec("/opt/my tools/ctxbridge");
+    let (old, new) =
+        (install(b"{\n  \"model\": \"opus\"\n}\n", &shell).unwrap(), install(b"{\n  \"model\": \"opus\"\n}\n", &exec).unwrap());
+    let value = |bytes: &[u8]| serde_json::from_slice::<serde_json::Value>(bytes).unwrap();
+    assert_eq!(value(&install(&old, &exec).unwrap()), value(&new));
+    assert_eq!(install(&new, &shell).map(|back| value(&back)).unwrap(), value(&old));
+    // What a user added for a shell stays with one; what was added to arguments stays, too.
+    let more = String::from_utf8(old).unwrap().replace("hook stop", "hook stop --verbose \\\"$HOME\\\"");
+    assert_eq!(install(more.as_bytes(), &exec).unwrap(), more.as_bytes());
+    let more = String::from_utf8(new).unwrap().replace("\"stop\"", "\"stop\", \"--data dir\"");
+    assert_eq!(install(more.as_bytes(), &exec).unwrap(), more.as_bytes());
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use ctxbridge::hook::Event;
-use ctxbridge::hook::settings::wiring::{WIRED, hooks};
+use ctxbridge::hook::settings::wiring::{HookForm, WIRED, hooks};
 use ctxbridge_testkit::files::source;
 use ctxbridge_testkit::sandbox::{Sandbox, program};
 use serde_json::{Map, Value, json};
@@ -35,7 +35,7 @@ fn the_plugin_wires_what_the_install_does() {
     for (name, description, is_post_compact) in FILES {
         let events: Vec<Event> =
             WIRED.iter().map(|wiring| wiring.event).filter(|event| (*event == Event::PostCompact) == is_post_compact).collect();
-        let groups: Map<String, Value> = hooks(&events, "ctxbridge")
+        let groups: Map<String, Value> = hooks(&events, "ctxbridge", HookForm::Shell)
             .iter()
             .map(|hook| {
                 let handlers = json!([{ "type": "command", "command": hook.command, "timeout": hook.timeout }]);

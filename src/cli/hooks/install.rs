@@ -9,7 +9,7 @@ use crate::hook::settings::clients::Readers;
 use crate::hook::settings::editor::{Editor, Installed, InstalledState};
 use crate::hook::settings::scope::{SettingsPaths, SettingsScope};
 use crate::hook::settings::status::{ScopeStatus, status};
-use crate::hook::settings::wiring::{UnsupportedEvent, hooks, own_program};
+use crate::hook::settings::wiring::{HookForm, UnsupportedEvent, hooks, own_program};
 use ctxbridge_common::paths;
 
 #[derive(Debug, clap::Args)]
@@ -41,7 +41,8 @@ impl HooksInstallArgs {
         let own = own_program(&std::env::current_exe()?, path.as_deref())?;
         let program = scope.program(&own);
         let notice = |text: &str| output.note(text);
-        let done = Editor::new(&paths::data_dir()?, &notice).install(&file, &hooks(&wanted, program), scope.is_private())?;
+        let hooks = hooks(&wanted, program, HookForm::for_all(&readers.clients, readers.unknown.is_empty()));
+        let done = Editor::new(&paths::data_dir()?, &notice).install(&file, &hooks, scope.is_private())?;
         for unknown in &readers.unknown {
             output.note(&format!("{}: its version is not known; if it is old, name it with --client-version", unknown.display()));
         }

@@ -2,6 +2,9 @@
 //!
 //! Ours is `PROGRAM hook SLUG`, where the program's file name is `ctxbridge`, in any folder. A line that does anything else as well
 //! (`… && notify-send done`) is the user's.
+//!
+//! There are two forms. In the shell's, `command` is a line that the client gives to a shell. In the exec form, `command` is a program
+//! and `args` are its arguments; the client starts it without a shell. Here, an exec form is handled as the line that does the same.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -24,16 +27,37 @@ pub(super) fn of(program: &str, event: Event, windows: bool) -> String {
     format!("{} hook {}", quoted(program, windows), event.slug())
 }
 
+/// The line that does the same as a program with arguments.
+pub(super) fn line(program: &str, arguments: &[String]) -> String {
+    std::iter::once(program)
+        .chain(arguments.iter().map(String::as_str))
+        .map(|word| quoted(word, false))
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
 pub(super) fn quoted(program: &str, windows: bool) -> String {
-    let plain = |character: char| character.is_ascii_alphanumeric() || "_@%+=:,./-".contains(character);
+    let is_plain = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c));
     if windows && program.contains(['\\', '/']) {
-        // Some clients start Git Bash, others cmd.exe: both take slashes in double quotes.
-        format!("\"{}\"", program.trim_start_matches(r"\\?\").replace('\\', "/"))
-    } else if program.chars().all(plain) {
+        let program = program.replace('\\', "/");
+        // Git Bash, cmd.exe and PowerShell all take slashes. In quotes, PowerShell takes a program for a text, so only where they have to be.
+        if is_plain(&program) { program } else { format!("\"{program}\"") }
+    } else if is_plain(program) && !program.is_empty() {
         program.to_owned()
     } else {
         format!("'{}'", program.replace('\'', r"'\''"))
     }
+}
+
+/// The words of a line. `None` if it is more than words.
+pub(super) fn words(line: &str) -> Option<Vec<String>> {
+    let (mut words, mut rest) = (Vec::new(), line);
+    while !rest.trim().is_empty() {
+        let (word, behind) = word(rest, true)?;
+        words.push(word);
+        rest = behind;
+    }
+    Some(words)
 }
 
 /// Parses a command; `None` if it is not ours.
@@ -44,14 +68,7 @@ pub(super) fn parse(command: &str) -> Option<HookCommand<'_>> {
 
 fn parse_with(command: &str, escapes: bool) -> Option<HookCommand<'_>> {
     let (program, rest) = word(command, escapes)?;
-    let name = program.rsplit(['/', '\\']).next().unwrap_or_default();
-    let extension = name.len().checked_sub(4).and_then(|at| name.split_at_checked(at));
-    let is_own = match extension {
-        Some((stem, extension)) if extension.eq_ignore_ascii_case(".exe") => stem.eq_ignore_ascii_case("ctxbridge"),
-        _ => name == "ctxbridge",
-    };
-    let (verb, rest) = word(rest, escapes).filter(|(verb, _)| is_own && verb == "hook")?;
-    debug_assert_eq!(verb, "hook");
+    let (_, rest) = word(rest, escapes).filter(|(verb, _)| is_own(&program) && verb == "hook")?;
     let (slug, rest) = word(rest, escapes)?;
     let event = Event::from_slug(&slug)?;
     let mut arguments = rest;
@@ -59,6 +76,16 @@ fn parse_with(command: &str, escapes: bool) -> Option<HookCommand<'_>> {
         arguments = word(arguments, escapes)?.1;
     }
     Some(HookCommand { program, event, rest })
+}
+
+/// `true` for a program of our name, in any folder. Windows does not care about the case of letters.
+fn is_own(program: &str) -> bool {
+    let name = program.rsplit(['/', '\\']).next().unwrap_or_default();
+    let extension = name.len().checked_sub(4).and_then(|at| name.split_at_checked(at));
+    match extension {
+        Some((stem, extension)) if extension.eq_ignore_ascii_case(".exe") => stem.eq_ignore_ascii_case("ctxbridge"),
+        _ => name == "ctxbridge",
+    }
 }
 
 /// `true` for a command that runs our status line, with any arguments, and does nothing else.
@@ -69,9 +96,7 @@ pub(super) fn is_statusline(command: &str) -> bool {
         while !rest.trim().is_empty() {
             rest = word(rest, escapes)?.1;
         }
-        let name = program.rsplit(['/', '\\']).next().unwrap_or_default();
-        let stem = name.strip_suffix(".exe").unwrap_or(name);
-        Some(stem == "ctxbridge" && verb == "statusline")
+        Some(is_own(&program) && verb == "statusline")
     };
     runs_it(true) == Some(true) || runs_it(false) == Some(true)
 }

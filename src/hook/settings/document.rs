@@ -1,5 +1,6 @@
 //! Text of a settings file, with the positions of the hooks in it.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use jsonc_parser::ast::{Array, Object, ObjectProp, ObjectPropName, Value};
@@ -45,8 +46,12 @@ pub(super) struct FoundHook {
     pub event: Event,
     /// The program of its command.
     pub program: String,
-    /// The command.
+    /// The command, as a line for a shell also where it has the exec form.
     pub command: String,
+    /// Index of the property with the arguments, in the exec form, and their position.
+    pub args: Option<(usize, Range<usize>)>,
+    /// Position of the hook, and those of its properties.
+    pub handler_at: (Range<usize>, Vec<Range<usize>>),
     /// Text after the command's own three words.
     pub rest: String,
     /// Key under which it was found.
@@ -176,7 +181,7 @@ impl<'a> SettingsDocument<'a> {
                 for (index, handler) in handlers(group).into_iter().flat_map(|handlers| &handlers.elements).enumerate() {
                     let Some(handler) = handler.as_object() else { continue };
                     if let Some(command) = command_of(handler) {
-                        tell((event, group, (group_index, index)), handler, command);
+                        tell((event, group, (group_index, index)), handler, &command);
                     }
                 }
             }
@@ -196,6 +201,8 @@ fn ours(
         program: ours.program,
         command: command.to_owned(),
         rest: ours.rest.to_owned(),
+        args: last_at(handler, "args").map(|(at, value)| (at, span(value))),
+        handler_at: (span(handler), handler.properties.iter().map(span).collect()),
         under: event.name.as_str().to_owned(),
         index,
         command_at: last(handler, "command").map(span)?,
@@ -221,13 +228,16 @@ pub(super) fn restricts(event: &str) -> bool {
 }
 
 fn is_ours(handler: &Value<'_>) -> bool {
-    handler.as_object().and_then(command_of).is_some_and(|command| command::parse(command).is_some())
+    handler.as_object().and_then(command_of).is_some_and(|command| command::parse(&command).is_some())
 }
 
-/// Returns the command of a handler, if it has one.
-fn command_of<'b>(handler: &'b Object<'_>) -> Option<&'b str> {
+/// Returns the command of a handler, if it has one, as a line for a shell.
+fn command_of<'b>(handler: &'b Object<'_>) -> Option<Cow<'b, str>> {
     let string = |key| last(handler, key).and_then(Value::as_string_lit).map(|text| text.value.as_ref());
-    string("command").filter(|_| string("type") == Some("command"))
+    let command: &str = string("command").filter(|_| string("type") == Some("command"))?;
+    let Some(args) = last(handler, "args") else { return Some(command.into()) };
+    let args = args.as_array()?.elements.iter().map(|word| Some(word.as_string_lit()?.value.to_string()));
+    Some(command::line(command, &args.collect::<Option<Vec<_>>>()?).into())
 }
 
 /// Returns the hooks of a group.
@@ -237,7 +247,13 @@ pub(super) fn handlers<'a, 'b>(group: &'b Object<'a>) -> Option<&'b Array<'a>> {
 
 /// Returns the last value of a key: it is the one that counts if the key occurs more than once.
 fn last<'a, 'b>(object: &'b Object<'a>, name: &str) -> Option<&'b Value<'a>> {
-    object.properties.iter().rev().find(|property| property.name.as_str() == name).map(|property| &property.value)
+    last_at(object, name).map(|(_, value)| value)
+}
+
+/// The same, with the property's index.
+fn last_at<'a, 'b>(object: &'b Object<'a>, name: &str) -> Option<(usize, &'b Value<'a>)> {
+    let at = object.properties.iter().rposition(|property| property.name.as_str() == name)?;
+    Some((at, &object.properties[at].value))
 }
 
 fn once(object: &Object<'_>, name: &str, prefix: &str) -> Result<(), DocumentError> {

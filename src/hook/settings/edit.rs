@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use serde_json::{Value, json};
 
+use super::command;
 use super::document::{DocumentError, FoundHook, SettingsDocument, decode, handlers, is_shell, span};
 use super::edit_check;
 use super::layout::{JsonStyle, Splice, string};
@@ -87,7 +88,7 @@ fn additions(document: &SettingsDocument<'_>, wanted: &[Hook]) -> Vec<Splice> {
     let mut new = Vec::new();
     for hook in wanted {
         if let Some(found) = ours.iter().find(|found| found.event == hook.event) {
-            splices.extend(update(found, hook));
+            splices.extend(update(found, hook, document.text, &layout));
             continue;
         }
         let event = document.events().iter().find(|event| event.name.as_str() == hook.event.name());
@@ -112,18 +113,47 @@ fn events<'a>(hooks: impl Iterator<Item = &'a Hook>) -> Value {
 
 /// Formats the group of a hook. Without a matcher, it is for all sources and triggers.
 fn group(hook: &Hook) -> Value {
-    let hooks = json!([{ "type": "command", "command": hook.command, "timeout": hook.timeout }]);
+    let hooks = match &hook.program {
+        Some(program) => {
+            json!([{ "type": "command", "command": program, "args": ["hook", hook.event.slug()], "timeout": hook.timeout }])
+        }
+        None => json!([{ "type": "command", "command": hook.command, "timeout": hook.timeout }]),
+    };
     match hook.matcher {
         Some(matcher) => json!({ "matcher": matcher, "hooks": hooks }),
         None => json!({ "hooks": hooks }),
     }
 }
 
-fn update(found: &FoundHook, hook: &Hook) -> Vec<Splice> {
+fn update(found: &FoundHook, hook: &Hook, text: &str, layout: &JsonStyle<'_>) -> Vec<Splice> {
     let mut splices = Vec::new();
     let command = format!("{}{}", hook.command, found.rest);
-    if found.command != command {
-        splices.push(Splice { at: found.command_at.clone(), text: string(&command) });
+    // What a user added for a shell stays with a shell.
+    let program = hook.program.as_ref().filter(|_| found.args.is_some() || found.rest.trim().is_empty());
+    let args = || {
+        let own = ["hook".to_owned(), hook.event.slug().to_owned()];
+        own.into_iter().chain(command::words(&found.rest).unwrap_or_default()).collect::<Vec<_>>()
+    };
+    match (program, &found.args) {
+        (Some(_), Some(_)) if found.command == command => {}
+        (Some(program), Some((_, at))) => {
+            splices.push(Splice { at: found.command_at.clone(), text: string(program) });
+            splices.push(Splice { at: at.clone(), text: json!(args()).to_string() });
+        }
+        (Some(program), None) => {
+            let (handler, properties) = &found.handler_at;
+            splices.push(Splice { at: found.command_at.clone(), text: string(program) });
+            splices.push(layout.append(text, handler.clone(), properties, &[(Some("args"), json!(args()))]));
+        }
+        (None, Some((index, _))) => {
+            let (handler, properties) = &found.handler_at;
+            let gone: Vec<bool> = (0..properties.len()).map(|at| at == *index).collect();
+            splices.push(Splice { at: found.command_at.clone(), text: string(&command) });
+            let cuts = cuts(handler.clone(), properties.iter().cloned(), &gone);
+            splices.extend(cuts.into_iter().map(|at| Splice { at, text: String::new() }));
+        }
+        (None, None) if found.command == command => {}
+        (None, None) => splices.push(Splice { at: found.command_at.clone(), text: string(&command) }),
     }
     // A longer one, or the client's own, which is 60 s, is the user's choice.
     if let Some((_, at)) = found.timeout.as_ref().filter(|(seconds, _)| *seconds < f64::from(hook.timeout)) {

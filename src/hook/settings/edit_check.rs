@@ -16,6 +16,7 @@ pub(super) fn installed(before: &str, after: &str, wanted: &[Hook]) -> Result<()
     let is_there = |hook: &&Hook| {
         ours.iter()
             .filter(|found| found.is_at_home() && found.event == hook.event && found.command.starts_with(&hook.command))
+            .filter(|found| found.args.is_some() == hook.program.is_some() || !found.rest.is_empty())
             .filter(|found| {
                 hook.matcher.is_none_or(|wanted| found.matcher.as_ref().is_some_and(|(matcher, _)| matcher == wanted))
             })
@@ -52,8 +53,14 @@ fn foreign(text: &str) -> Result<Value, DocumentError> {
             let Some(list) = group.get_mut("hooks").and_then(Value::as_array_mut) else { return true };
             let before = list.len();
             list.retain(|hook| {
-                let is = |key: &str, wanted: &dyn Fn(&str) -> bool| hook.get(key).and_then(Value::as_str).is_some_and(wanted);
-                !(is("type", &|kind| kind == "command") && is("command", &|command| command::parse(command).is_some()))
+                let text = |key: &str| hook.get(key).and_then(Value::as_str);
+                let args = hook.get("args").map(|args| serde_json::from_value::<Vec<String>>(args.clone()));
+                let line = match (text("command"), args) {
+                    (Some(command), None) => Some(command.to_owned()),
+                    (Some(command), Some(Ok(args))) => Some(command::line(command, &args)),
+                    _ => None,
+                };
+                !(text("type") == Some("command") && line.is_some_and(|line| command::parse(&line).is_some()))
             });
             // A matcher that nothing of ours stood behind is the user's.
             let is_empty = list.is_empty();

@@ -15,7 +15,7 @@ use super::editor::{Editor, InstalledState, UninstalledState};
 use super::sample::{ASKED_LATER, COMMAND, ELSEWHERE, FILE, LATER, PROMPT, SESSION, Scratch, ScratchPaths};
 use super::subprocess;
 use super::verify::TriedSettings;
-use super::wiring::{PROGRAM_NAME, hooks};
+use super::wiring::{HookForm, PROGRAM_NAME, hooks};
 use crate::bundle::{BUNDLES_FOLDER, BundleAction, BundleLine, PROJECT_DATA_FOLDER};
 use crate::hook::{Event, EventLog};
 use ctxbridge_archive::quote::head;
@@ -98,7 +98,7 @@ pub(super) fn checks(
 fn check_settings_edit(events: &[Event], scratch: &Scratch) -> Result<String, String> {
     let file = scratch.home.join(".claude").join("settings.json");
     let editor = Editor::new(&scratch.data, &|_| {});
-    let wanted = hooks(events, PROGRAM_NAME);
+    let wanted = hooks(events, PROGRAM_NAME, HookForm::Shell);
     let installed = editor.install(&file, &wanted, true).map_err(|error| error.to_string())?;
     let uninstalled = editor.uninstall(&file).map_err(|error| error.to_string())?;
     match (installed.state, uninstalled.state, file.exists()) {

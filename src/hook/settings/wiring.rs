@@ -61,8 +61,10 @@ pub struct Hook {
     pub event: Event,
     /// Matcher of its group.
     pub matcher: Option<&'static str>,
-    /// The command, as a shell reads it.
+    /// The command, as a shell reads it, also where it is written in the exec form.
     pub command: String,
+    /// The program, where it is to be started without a shell.
+    pub program: Option<String>,
     /// Timeout of the client, in seconds.
     pub timeout: u32,
 }
@@ -91,13 +93,35 @@ pub fn events_for(clients: &[ClientVersion], known: &dyn Fn(&Version) -> Vec<Eve
     (wanted, left_out)
 }
 
-/// Returns the hooks for these events that run `program`, which is a bare name or an absolute path.
-pub fn hooks(events: &[Event], program: &str) -> Vec<Hook> {
+/// The form in which a client starts a hook.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HookForm {
+    /// As a line for a shell. On Windows without Git Bash that is PowerShell, to which a program in quotes is a text.
+    Shell,
+    /// As a program with arguments: no shell is started, and nothing has to be quoted.
+    Exec,
+}
+
+impl HookForm {
+    /// The first release that is known to start a program with arguments. Those before are given a line.
+    const EXEC_SINCE: Version = Version::new(2, 1, 145);
+
+    /// The form that all of these clients know, none of which may be of an unknown version.
+    pub fn for_all(clients: &[ClientVersion], are_all_known: bool) -> Self {
+        let is_new = |client: &ClientVersion| client.version >= Self::EXEC_SINCE;
+        if are_all_known && !clients.is_empty() && clients.iter().all(is_new) { Self::Exec } else { Self::Shell }
+    }
+}
+
+/// Returns the hooks for these events that run `program`, which is a bare name or an absolute path. A bare name is for a shell to find:
+/// what npm installs on Windows is found by nothing else.
+pub fn hooks(events: &[Event], program: &str, form: HookForm) -> Vec<Hook> {
+    let is_exec = form == HookForm::Exec && Path::new(program).is_absolute();
     let wired = WIRED.iter().filter(|wiring| events.contains(&wiring.event));
     wired
         .map(|&Wiring { event, matcher, timeout }| {
-            let command = command::of(program, event, cfg!(windows));
-            Hook { event, matcher, command, timeout }
+            let command = command::of(program, event, cfg!(windows) && !is_exec);
+            Hook { event, matcher, command, program: is_exec.then(|| program.to_owned()), timeout }
         })
         .collect()
 }

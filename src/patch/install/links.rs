@@ -27,6 +27,7 @@ pub(super) fn on_path(path: Option<&OsStr>) -> Vec<PathBuf> {
 
 /// The file at the end of all links.
 pub(super) fn real_path(path: &Path) -> Result<PathBuf, TargetError> {
+    crate::swap::restore_put_aside(path);
     match paths::real(path) {
         Ok(real) => Ok(real),
         Err(cause) if matches!(cause.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
