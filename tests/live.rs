@@ -97,6 +97,7 @@ impl Installation {
 }
 
 /// Runs ctxbridge as the user of a client would, and returns what it prints.
+#[cfg(unix)]
 #[track_caller]
 fn run_ctxbridge(client: &Client, data: &Path, args: &[&str]) -> Vec<u8> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ctxbridge"));

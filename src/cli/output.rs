@@ -213,7 +213,7 @@ fn known_columns(terminal: Option<(Width, Height)>) -> Option<usize> {
 }
 
 /// Wraps a text for a person who looks at stderr, where the width is known.
-fn wrapped_for_stderr(text: &str) -> String {
+pub(super) fn wrapped_for_stderr(text: &str) -> String {
     let Some(columns) = known_columns(terminal_size_of(io::stderr())) else { return text.to_owned() };
     text.lines().map(|line| wrap(line, columns, 0)).collect::<Vec<_>>().join("\n")
 }

@@ -51,7 +51,7 @@ fn start() -> Option<Child> {
     let program = words.next().filter(|program| *program != "cat")?;
     let mut command = Command::new(program);
     command.args(words).stdin(Stdio::piped());
-    for (name, value) in [("LESS", LESS), ("LV", "-c")] {
+    for (name, value) in [("LESS", LESS), ("LESSCHARSET", "utf-8"), ("LV", "-c")] {
         if std::env::var_os(name).is_none() {
             command.env(name, value);
         }

@@ -6,7 +6,6 @@ its accents composed (NFC) or apart (NFD). [`FolderKey`] is what is left of a pa
 stays as the client wrote it.
 */
 
-use std::fs;
 use std::path::{MAIN_SEPARATOR, Path};
 
 #[cfg(not(unix))]
@@ -184,7 +183,7 @@ fn swap_case(name: &str) -> String {
 /// Key of a folder: the same for all its paths, and another for each other folder.
 #[cfg(unix)]
 fn identity(folder: &Path) -> Option<(u64, u64)> {
-    let metadata = fs::metadata(folder).ok()?;
+    let metadata = std::fs::metadata(folder).ok()?;
     Some((std::os::unix::fs::MetadataExt::dev(&metadata), std::os::unix::fs::MetadataExt::ino(&metadata)))
 }
 
@@ -195,6 +194,8 @@ fn identity(folder: &Path) -> Option<std::path::PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use proptest::prelude::*;
 
     use super::*;

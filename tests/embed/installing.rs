@@ -1,7 +1,7 @@
 //! `ctxbridge model`: all files or none, and only those that were published.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use ctxbridge::archive::embed::install::{InstallState, MODEL, MODEL_FILES, ModelSource, VOCABULARY, WEIGHTS, install, status};
 use ctxbridge_testkit::sandbox::{Ran, Sandbox};
@@ -89,7 +89,7 @@ fn only_the_user_can_read_it() {
     let sandbox = Sandbox::new();
     let folder = models(&sandbox).join(MODEL);
     install(&folder, Some(model()), &|_| {}).unwrap();
-    let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&folder), 0o700);
     for file in &MODEL_FILES {
         assert_eq!(mode(&folder.join(file.name)), 0o600, "{}", file.name);

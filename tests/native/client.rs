@@ -132,6 +132,7 @@ impl Installation {
         self.root.join("versions").join("claude")
     }
 
+    #[cfg(unix)]
     pub fn beside(&self, name: &str) -> PathBuf {
         self.root.join(name)
     }

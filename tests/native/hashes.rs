@@ -1,6 +1,7 @@
 //! The hash of a large file is remembered as long as nothing says that it changed, and only where a wrong one does no harm.
 
 use std::fs;
+#[cfg(unix)]
 use std::io::{Seek, SeekFrom, Write};
 use std::thread::sleep;
 use std::time::Duration;

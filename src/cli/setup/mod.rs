@@ -7,7 +7,7 @@ use std::io::{self, BufRead as _, IsTerminal, Write as _};
 
 use serde_json::json;
 
-use super::output::{BAD, BOLD, DIM, GOOD, Output, OutputOptions, count, short, styled};
+use super::output::{BAD, BOLD, DIM, GOOD, Output, OutputOptions, count, short, styled, wrapped_for_stderr};
 use super::{CommandOutcome, UsageError, run_typed};
 use steps::{STEPS, SetupStep, StepChoices, StepState};
 use survey::Survey;
@@ -161,7 +161,7 @@ pub(super) fn ask(question: &str, default: bool) -> anyhow::Result<bool> {
     let hint = if default { "[Y/n]" } else { "[y/N]" };
     loop {
         let mut stderr = anstream::stderr().lock();
-        write!(stderr, "{BOLD}{question}{BOLD:#} {DIM}{hint}{DIM:#} ")?;
+        write!(stderr, "{} ", wrapped_for_stderr(&format!("{BOLD}{question}{BOLD:#} {DIM}{hint}{DIM:#}")))?;
         stderr.flush()?;
         drop(stderr);
         let mut answer = String::new();

@@ -28,6 +28,7 @@ impl Scratch {
     }
 
     /// Sets the server for the following commands.
+    #[cfg_attr(windows, expect(dead_code, reason = "the benchmark with a server needs Unix"))]
     pub fn set_server(&mut self, url: Option<&str>) {
         self.server = url.map(str::to_owned);
     }
@@ -177,6 +178,7 @@ pub enum Hook {
     PostToolUse,
     Stop,
     SessionStart,
+    #[cfg_attr(windows, expect(dead_code, reason = "the benchmark of it needs Unix"))]
     SessionEnd,
 }
 
