@@ -3,6 +3,8 @@
 mod bench;
 mod book;
 mod crates;
+#[cfg(unix)]
+mod cross;
 mod dashboard;
 mod distill;
 mod doors;
@@ -42,6 +44,9 @@ enum Command {
     Transcripts(transcripts::TranscriptsArgs),
     /// Print the crates and what they use of each other, as ARCHITECTURE.md shows them
     Crates(crates::CratesArgs),
+    /// Check the workspace for macOS, Windows and other Linux systems, with compilers that it brings
+    #[cfg(unix)]
+    Cross(cross::CrossArgs),
     /// Make the static embedding, which is part of the program, out of the installed model
     Distill,
     /// Make the picture in README.md from a run of `ctxbridge demo`
@@ -71,6 +76,8 @@ fn main() -> ExitCode {
         Command::Bench(args) => bench::run(&args),
         Command::Transcripts(args) => transcripts::run(&args),
         Command::Crates(args) => crates::run(&args),
+        #[cfg(unix)]
+        Command::Cross(args) => cross::run(&args),
         Command::Distill => distill::run(),
         Command::Picture => picture::run(),
         Command::DashboardPictures(args) => dashboard::run(&args),
