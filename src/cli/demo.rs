@@ -225,7 +225,8 @@ impl Story<'_> {
         self.prompt(QUESTION)?;
         if let Source::Recalled { handle, text } = &answer.source {
             let read = if is_exact { "as it was, to the byte" } else { "not as it was" };
-            self.line(4, styled(DIM, format!("ctxbridge recall {handle}  {}, {read}", size(text.len() as i64))))?;
+            let size = size(text.len() as i64);
+            self.line(4, format!("ctxbridge recall {handle}  {}", styled(DIM, format!("{size}, {read}"))))?;
         }
         self.line(4, styled(if answer.source == Source::Nowhere { BAD } else { GOOD }, &answer.text))
     }

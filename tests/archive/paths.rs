@@ -50,11 +50,13 @@ fn what_is_no_file() {
 #[test]
 fn devices_and_pipes() {
     let sandbox = Sandbox::new();
-    for device in ["/dev/zero", "/dev/null", "/proc/self/mem"] {
-        refused(&sandbox, Path::new(device), ELSEWHERE);
+    // Not every system has a /proc.
+    for device in ["/dev/zero", "/dev/null", "/proc/self/mem"].map(Path::new).into_iter().filter(|device| device.exists()) {
+        refused(&sandbox, device, ELSEWHERE);
     }
     let pipe = sandbox.project().join(format!("{}.jsonl", session_id(1)));
-    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, rustix::fs::Mode::RWXU, 0).unwrap();
+    // macOS has no `mknodat`.
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     refused(&sandbox, &pipe, "is not a file");
     let device = sandbox.project().join(format!("{}.jsonl", session_id(2)));
     symlink("/dev/zero", &device).unwrap();
