@@ -51,9 +51,11 @@ fn filters() -> insta::internals::SettingsBindDropGuard {
 fn lists() {
     let (sandbox, [tools, chat]) = lived_in();
     let turn = sandbox.json(&["show", &tools])["turns"][0]["handle"].as_str().unwrap().to_owned();
+    let file = sandbox.path("session.jsonl");
     let _filters = filters();
     let commands: &[&[&str]] = &[
         &["sessions"],
+        &["archive", "restore", &tools, "-o", super::text(&file)],
         &["show", &chat],
         &["diff", &tools, &chat],
         &["pin", &turn],

@@ -165,7 +165,14 @@ impl Stage {
         let mut wired = 0;
         for group in value["hooks"].as_object_mut().unwrap().values_mut().flat_map(|groups| groups.as_array_mut().unwrap()) {
             for hook in group["hooks"].as_array_mut().unwrap() {
-                hook["command"] = json!(format!("'{}' {}", script.display(), hook["command"].as_str().unwrap()));
+                let program = hook["command"].take();
+                match hook["args"].as_array_mut() {
+                    Some(args) => {
+                        args.insert(0, program);
+                        hook["command"] = json!(script);
+                    }
+                    None => hook["command"] = json!(format!("'{}' {}", script.display(), program.as_str().unwrap())),
+                }
                 wired += 1;
             }
         }

@@ -4,12 +4,13 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
+use serde_json::json;
 
 use super::restore_blanks::BlankNotes;
 use super::restore_folder::{SessionFiles, restore_to};
 use crate::cli::CommandOutcome;
 use crate::cli::archives;
-use crate::cli::output::Output;
+use crate::cli::output::{GOOD, Output, short, size, styled};
 use ctxbridge_archive::store::{EVERYTHING, Store, StoreError, StoredTranscript};
 use ctxbridge_common::files;
 use ctxbridge_common::paths;
@@ -115,6 +116,20 @@ impl RestoreArgs {
                 left_out = self.read(&mut *store, transcript, generation, &mut blanks)?;
                 blanks.tell(output);
                 file.sync_all()?;
+                let bytes = file.metadata()?.len();
+                if output.json {
+                    let path = path.to_string_lossy();
+                    output.value(
+                        &json!({ "session": session.session, "path": path, "bytes": bytes, "is_whole": left_out.is_empty() }),
+                    )?;
+                } else {
+                    let what = if left_out.is_empty() { "the transcript, byte for byte" } else { "what can be read" };
+                    output.reports();
+                    output.prose(
+                        2,
+                        format!("{} {}, {what}: {}", styled(GOOD, "restored:"), size(bytes.cast_signed()), short(path)),
+                    )?;
+                }
             }
         }
         for (start, bytes) in &left_out {
