@@ -26,7 +26,10 @@ mod story;
 mod stub;
 
 use std::fs;
-use std::path::{Path, PathBuf};
+#[cfg(unix)]
+use std::path::Path;
+use std::path::PathBuf;
+#[cfg(unix)]
 use std::process::Command;
 
 use ctxbridge::client::releases;

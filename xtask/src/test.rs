@@ -14,6 +14,7 @@ use crate::steps::Steps;
 use crate::tools::{cargo, cargo_deny, require_node, runs, target, typos};
 
 /// Memory that the tests need: they keep some releases of the client there at once.
+#[cfg(target_os = "linux")]
 const SCRATCH_BYTES: u64 = 4 << 30;
 
 #[derive(Debug, clap::Args)]
