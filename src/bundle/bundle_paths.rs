@@ -160,7 +160,7 @@ impl Bundles {
     pub(super) fn lock(&self, timeout: Duration) -> Option<File> {
         let mut options = files::private();
         options.read(true).create(true).truncate(false);
-        let file = files::open_no_link(&self.folder.join(LOCK_FILE), &mut options).ok()?;
+        let file = files::open_no_link(&self.ours.join(LOCK_FILE), &mut options).ok()?;
         files::lock_within(&file, File::try_lock, timeout).ok().map(|()| file)
     }
 

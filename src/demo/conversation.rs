@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
 
 use ctxbridge_client::{Client, ConversationLimits};
 use ctxbridge_patch::install::Target;
@@ -103,6 +104,9 @@ fn write_logs(folder: &Path) -> Result<(PathBuf, Vec<PathBuf>), DemoError> {
         at => format!("{at:05} orders: batch {} copied\n", at * 7 % 1_000),
     };
     let migration = write(MIGRATION_LOG, (0..MIGRATION_LINES).map(row).collect())?;
+    // After a compaction, clients read again what changed last: that must not be this file.
+    let an_hour_ago = SystemTime::now() - Duration::from_secs(3_600);
+    fs::File::options().append(true).open(&migration).and_then(|file| file.set_modified(an_hour_ago)).ok();
     let logs = (1..=LOGS).map(|number| {
         let line = |at: usize| format!("{at:05} worker-{number} finished job {} without an error\n", at * 7 % 1_000);
         write(&format!("worker-{number}.log"), (0..LOG_LINES).map(line).collect())
@@ -118,6 +122,7 @@ fn install_hooks(client: &Client, memory: Memory<'_>, target: &Target) -> Result
         command.arg("--client-version").arg(version.to_string());
     }
     command.env("HOME", client.home()).env("USERPROFILE", client.home()).env("CTXBRIDGE_DATA_DIR", memory.data);
+    command.env("CTXBRIDGE_CONFIG_DIR", client.home().join(".config/ctxbridge"));
     command.env_remove("CLAUDE_CONFIG_DIR");
     let output = command.output().map_err(|error| DemoError::Hooks(error.to_string()))?;
     if output.status.success() { Ok(()) } else { Err(DemoError::Hooks(String::from_utf8_lossy(&output.stderr).into_owned())) }

@@ -1,6 +1,7 @@
 //! Every list and every error, as a terminal of 80 columns shows it.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use ctxbridge_testkit::sandbox::{Ran, Sandbox, run};
 use ctxbridge_testkit::transcript::Kind;
@@ -8,7 +9,8 @@ use unicode_width::UnicodeWidthStr;
 
 /// A sandbox with two archived sessions, hooks, a setting and a project.
 fn lived_in() -> (Sandbox, [String; 2]) {
-    let sandbox = Sandbox::new();
+    // Lines break by the length of paths.
+    let sandbox = Sandbox::below(Path::new("/tmp"));
     let ids = [(Kind::Tools, 1), (Kind::Chat, 2)].map(|(kind, seed)| sandbox.generate(kind, 24, seed).remove(0).id);
     sandbox.cli(&["archive", "import"]);
     sandbox.cli(&["hooks", "install", "--client-version", "2.1.330"]);

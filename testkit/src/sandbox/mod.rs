@@ -34,9 +34,14 @@ impl Sandbox {
     /// yet.
     #[expect(clippy::new_without_default, reason = "folders are made on the disk")]
     pub fn new() -> Self {
+        Self::below(&std::env::temp_dir())
+    }
+
+    /// The same in a folder, where the length of paths matters.
+    pub fn below(folder: &Path) -> Self {
         // Tests look into databases themselves, and whoever does so may move their logs into them.
         ctxbridge_common::sqlite::register_as_default();
-        let folder = tempfile::Builder::new().prefix("ctxbridge-").tempdir().unwrap();
+        let folder = tempfile::Builder::new().prefix("ctxbridge-").tempdir_in(folder).unwrap();
         // Others have to get through to what belongs to them.
         #[cfg(unix)]
         set_mode(folder.path(), 0o755);
