@@ -4,6 +4,7 @@ Health checks of all parts of ctxbridge, each with the code that the command for
 Nothing is repaired: each check says what to do next.
 */
 
+mod backups;
 mod bundles;
 mod checks;
 mod cleanup;
@@ -97,6 +98,7 @@ pub fn run_checks(at: &Environment, progress: &dyn Fn(&str)) -> Vec<HealthCheck>
     let clients = checks::clients(at, progress);
     let command = clients.command;
     found.extend(clients.checks);
+    found.extend(backups::backups(&at.data));
     let module = client_mod::ModOnThisMachine::of(at, command.as_ref());
     found.extend(module.check());
     let hooks = checks::hooks(at);

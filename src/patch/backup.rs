@@ -15,14 +15,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::container::{FileBytes, PiecewiseFile};
-use super::journal::{BackupRecord, Journal, JournalError};
+use super::journal::{BackupRecord, Journal, JournalError, KnownBackup};
 use super::lock::{Lock, LockError};
 use super::swap::{self, Attributes, Ownership, SwapError, remove, step};
 use ctxbridge_common::digest;
 use ctxbridge_common::paths;
 
-/// Time that a backup is kept after nothing needs it any more.
-const BACKUP_RETENTION: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// Time that a backup is kept after nothing needs it any more. A power failure may undo what was done a moment ago.
+const BACKUP_RETENTION: Duration = Duration::from_secs(60 * 60);
 
 /// Errors from making or using a backup.
 #[derive(Debug, thiserror::Error)]
@@ -197,22 +197,46 @@ impl Backups {
         Ok(swap::write(to, &whole, &source, Ownership::As(original.unwrap_or(&unknown)))?)
     }
 
-    /// Removes backups that nothing has needed for 30 days before `now` (seconds since 1970).
+    /// Removes backups that nothing has needed for an hour before `now` (seconds since 1970), or with `at_once`, that nothing needs now.
+    /// A client that is gone needs none. Returns those that were removed.
     ///
     /// # Errors
     /// If a file cannot be removed.
-    pub fn collect(&self, journal: &Journal, now: i64) -> Result<usize, BackupError> {
-        let before = now - BACKUP_RETENTION.as_secs() as i64;
-        let mut collected = 0;
-        for sha256 in journal.backups_unused_since(before)? {
-            let _turn = self.lock_backup(&sha256)?;
+    pub fn collect(&self, journal: &Journal, now: i64, at_once: bool) -> Result<Vec<BackupRecord>, BackupError> {
+        let before = if at_once { i64::MAX } else { now - BACKUP_RETENTION.as_secs() as i64 };
+        let is_idle = |known: &KnownBackup| known.needed_until < before && known.needed_by.iter().all(|client| is_gone(client));
+        let mut collected = Vec::new();
+        for KnownBackup { record, .. } in journal.backups()?.into_iter().filter(is_idle) {
+            let _turn = self.lock_backup(&record.sha256)?;
             // Asked again: somebody may have come to need it while we waited.
-            if journal.backups_unused_since(before)?.contains(&sha256) {
-                remove(&self.path(&sha256))?;
-                journal.forget_backup(&sha256)?;
-                collected += 1;
+            if journal.backups()?.iter().any(|known| known.record.sha256 == record.sha256 && is_idle(known)) {
+                remove(&self.path(&record.sha256))?;
+                journal.forget_backup(&record.sha256)?;
+                collected.push(record);
             }
         }
         Ok(collected)
     }
+
+    /// Removes a backup that has become the client's file again: it is one file with two names, and would change with the client.
+    ///
+    /// # Errors
+    /// If it cannot be removed.
+    pub fn part_from(&self, client: &Path, sha256: &str, journal: &Journal) -> Result<(), BackupError> {
+        let _turn = self.lock_backup(sha256)?;
+        let path = self.path(sha256);
+        let inode = |path: &Path| fs::metadata(path).ok().map(|metadata| Attributes::of(&metadata).inode);
+        let is_one = inode(&path).is_some_and(|own| own != (0, 0) && inode(client) == Some(own));
+        if is_one {
+            remove(&path)?;
+            journal.forget_backup(sha256)?;
+        }
+        Ok(())
+    }
+}
+
+/// `true` if a client was removed. Where its folder is gone as well, a drive may just not be there.
+pub fn is_gone(client: &Path) -> bool {
+    let is_missing = matches!(fs::symlink_metadata(client), Err(error) if error.kind() == io::ErrorKind::NotFound);
+    is_missing && client.parent().is_some_and(Path::is_dir)
 }

@@ -14,7 +14,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, params};
 use serde::{Deserialize, Serialize};
 
-pub use read_only::ActivePatch;
+pub use read_only::{ActivePatch, KnownBackup};
 
 use super::lock::{Lock, LockError};
 use super::swap::{Attributes, Fingerprint};
@@ -411,21 +411,6 @@ impl Journal {
         let sql = "SELECT EXISTS (SELECT 1 FROM applications a JOIN installations i ON i.id = a.installation
                    WHERE a.original_sha256 = ?1 AND a.ended_at IS NULL AND i.path != ?2)";
         self.db.query_row(sql, [sha256, &text(target)], |row| row.get(0)).map_err(|cause| self.fail(cause))
-    }
-
-    /// Backups that no active application needs and that nothing has needed since `before` (seconds since 1970).
-    ///
-    /// # Errors
-    /// If the journal cannot be read.
-    pub fn backups_unused_since(&self, before: i64) -> Result<Vec<String>, JournalError> {
-        let work = || {
-            let sql = "SELECT b.sha256 FROM backups b WHERE b.created_at < ?1 AND NOT EXISTS (
-                           SELECT 1 FROM applications a WHERE a.original_sha256 = b.sha256
-                           AND (a.ended_at IS NULL OR a.ended_at >= ?1))";
-            let mut statement = self.db.prepare(sql)?;
-            statement.query_map([before], |row| row.get(0))?.collect::<Result<Vec<String>, _>>()
-        };
-        work().map_err(|cause| self.fail(cause))
     }
 
     /// Forgets a backup.

@@ -16,6 +16,7 @@ const COMMANDS: &[&[&str]] = &[
     &["patch", "verify"],
     &["patch", "revert"],
     &["patch", "check"],
+    &["patch", "backups"],
     &["prune"],
     &["prune", "preview"],
     &["prune", "simulate"],

@@ -286,3 +286,13 @@ fn another_catalog_with_the_same_patches_does_the_same() {
     assert_eq!(said.code, Some(3));
     assert!(said.stderr.contains("microcompact-thresholds/patch.toml: TOML parse error at line 1"), "{said}");
 }
+
+#[test]
+fn a_client_in_an_application_of_macos_is_refused_at_once() {
+    let sandbox = Sandbox::new();
+    let client = sandbox.install("e2", "ClaudeCode.app/Contents/MacOS");
+    let original = fs::read(&client).unwrap();
+    let refused = sandbox.run(&["patch", "apply", "--no-smoke", text(&client)]).with_code(3);
+    assert!(refused.stderr.contains("is part of the application") && refused.stderr.contains("npm"), "{refused:?}");
+    assert_eq!(fs::read(&client).unwrap(), original);
+}

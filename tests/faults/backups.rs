@@ -3,7 +3,7 @@
 use std::fs;
 
 use ctxbridge::common::digest;
-use ctxbridge_testkit::sandbox::Ran;
+use ctxbridge_testkit::sandbox::{Ran, run};
 
 use super::bundle::Bundle;
 use super::client::Client;
@@ -77,7 +77,7 @@ fn one_that_is_damaged_is_made_anew_from_the_original() {
     client.run(&["apply", "--no-smoke"]).done();
     client.run(&["revert"]).done();
     let backup = client.backup_of(&original);
-    fs::remove_file(&backup).unwrap();
+    assert!(!backup.exists(), "it is the client's file again, and would change with it");
     fs::write(&backup, "something else").unwrap();
     client.run(&["apply", "--no-smoke"]).done();
     assert_eq!(fs::read(&backup).unwrap(), original);
@@ -85,15 +85,15 @@ fn one_that_is_damaged_is_made_anew_from_the_original() {
     assert_eq!(client.bytes(), original);
 }
 
-/// Lets the journal believe that all it knows of happened 40 days earlier.
-fn let_forty_days_pass(client: &Client) {
-    let earlier = "UPDATE backups SET created_at = created_at - 3456000;
-                   UPDATE applications SET applied_at = applied_at - 3456000, ended_at = ended_at - 3456000;";
+/// Lets the journal believe that all it knows of happened two hours earlier.
+fn let_two_hours_pass(client: &Client) {
+    let earlier = "UPDATE backups SET created_at = created_at - 7200;
+                   UPDATE applications SET applied_at = applied_at - 7200, ended_at = ended_at - 7200;";
     client.journal().execute_batch(earlier).unwrap();
 }
 
 #[test]
-fn what_nothing_needs_is_collected_after_a_month() {
+fn what_nothing_needs_is_collected_after_an_hour() {
     let client = Client::new(Bundle::new());
     let old = client.bytes();
     client.run(&["apply", "--no-smoke"]).done();
@@ -102,15 +102,42 @@ fn what_nothing_needs_is_collected_after_a_month() {
     client.run(&["apply", "--no-smoke"]).done();
     assert!(client.backup_of(&old).exists());
 
-    let_forty_days_pass(&client);
+    let_two_hours_pass(&client);
     let newest = Bundle::new().version("2.0.101").into_bytes();
     client.install(&newest);
     client.run(&["apply", "--no-smoke"]).done();
-    assert!(!client.backup_of(&old).exists(), "ended 40 days ago");
+    assert!(!client.backup_of(&old).exists(), "ended two hours ago");
     // Needed until a moment ago.
     assert!(client.backup_of(&new).exists());
     client.run(&["revert"]).done();
     assert_eq!(client.bytes(), newest);
+}
+
+#[test]
+fn a_client_that_is_gone_needs_no_backup() {
+    let client = Client::new(Bundle::new());
+    let other = |name: &str| {
+        let path = client.path(name).join("cli.js");
+        fs::create_dir(client.path(name)).unwrap();
+        fs::write(&path, Bundle::new().version(&format!("2.0.{}", name.len())).into_bytes()).unwrap();
+        client.run_on(&path, &["apply", "--no-smoke"]).done();
+        path
+    };
+    let (removed, away, there) = (other("removed"), other("away"), other("there"));
+    let backups = || {
+        let listed = run(client.bare(&["backups", "--json"]), b"").done().json();
+        listed.as_array().unwrap().iter().map(|known| known["backup"]["version"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(backups(), ["2.0.7", "2.0.4", "2.0.5"]);
+    // As an updater removes an old release; and as a drive is not there.
+    fs::remove_file(&removed).unwrap();
+    fs::remove_dir_all(away.parent().unwrap()).unwrap();
+    let listed = run(client.bare(&["backups"]), b"").done();
+    assert!(listed.stdout.contains("not needed") && listed.stdout.contains("--prune` removes 1"), "{}", listed.stdout);
+    run(client.bare(&["backups", "--prune"]), b"").done();
+    assert_eq!(backups(), ["2.0.4", "2.0.5"]);
+    run(client.bare(&["backups", "--prune"]), b"").says_no();
+    client.run_on(&there, &["revert"]).done();
 }
 
 #[test]
@@ -119,7 +146,7 @@ fn what_a_killed_command_needs_is_not_collected() {
     let original = client.bytes();
     client.run(&["apply", "--no-smoke"]).done();
     client.run(&["revert"]).done();
-    let_forty_days_pass(&client);
+    let_two_hours_pass(&client);
     // Patched again with the old backup, and killed between the rename and the journal: the application is not written yet.
     client.run(&["apply", "--no-smoke"]).done();
     let forget = "DELETE FROM applications WHERE ended_at IS NULL;

@@ -1,6 +1,7 @@
 //! `ctxbridge patch …`
 
 mod apply;
+mod backups;
 mod check;
 mod list;
 mod locate;
@@ -40,6 +41,8 @@ enum PatchCommand {
     Verify(verify::PatchVerifyArgs),
     /// Restore the original client
     Revert(revert::RevertArgs),
+    /// List the originals that are kept, or remove those that nothing needs
+    Backups(backups::BackupsArgs),
     /// Check that the signatures match releases, for CI
     Check(check::CheckArgs),
 }
@@ -70,6 +73,7 @@ impl PatchArgs {
             PatchCommand::Apply(args) => args.run(catalog, output),
             PatchCommand::Verify(args) => args.run(catalog, output),
             PatchCommand::Revert(args) => args.run(catalog, output),
+            PatchCommand::Backups(args) => args.run(output),
             PatchCommand::Check(args) => args.run(&catalog, output),
         }
     }

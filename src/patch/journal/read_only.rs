@@ -7,7 +7,7 @@ use rusqlite::{OpenFlags, OptionalExtension};
 
 use ctxbridge_common::sqlite;
 
-use super::{Journal, JournalError, text};
+use super::{BackupRecord, Journal, JournalError, text};
 use crate::swap::Fingerprint;
 
 /// Maximum time to wait for a command that writes.
@@ -26,6 +26,17 @@ pub struct ActivePatch {
     pub patched_sha256: String,
     /// Fingerprint of the patched file, if known.
     pub placed: Option<Fingerprint>,
+}
+
+/// A backup, and what needs it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownBackup {
+    /// Its record.
+    pub record: BackupRecord,
+    /// When it was last needed, in seconds since 1970; without those that need it now.
+    pub needed_until: i64,
+    /// Files of the clients that need it: they are patched, or a command on them was not finished.
+    pub needed_by: Vec<PathBuf>,
 }
 
 impl Journal {
@@ -58,6 +69,34 @@ impl Journal {
                 })
             })?;
             rows.collect::<Result<Vec<_>, _>>()
+        };
+        work().map_err(|cause| self.fail(cause))
+    }
+
+    /// Every backup, the oldest first.
+    ///
+    /// # Errors
+    /// If the journal cannot be read.
+    pub fn backups(&self) -> Result<Vec<KnownBackup>, JournalError> {
+        let work = || {
+            let sql = "SELECT b.sha256, b.version, b.size, max(b.created_at, coalesce((SELECT max(a.ended_at) FROM applications a
+                       WHERE a.original_sha256 = b.sha256), 0)) FROM backups b ORDER BY b.created_at";
+            let mut statement = self.db.prepare(sql)?;
+            let rows = statement.query_map([], |row| {
+                let record = BackupRecord { sha256: row.get(0)?, version: row.get(1)?, size: row.get::<_, i64>(2)? as u64 };
+                Ok(KnownBackup { record, needed_until: row.get(3)?, needed_by: Vec::new() })
+            })?;
+            let mut backups = rows.collect::<Result<Vec<_>, _>>()?;
+            let sql = "SELECT i.path FROM applications a JOIN installations i ON i.id = a.installation
+                       WHERE a.original_sha256 = ?1 AND a.ended_at IS NULL UNION
+                       SELECT i.path FROM intents n JOIN installations i ON i.id = n.installation
+                       WHERE n.finished_at IS NULL AND json_extract(n.intent, '$.original_sha256') = ?1";
+            let mut statement = self.db.prepare(sql)?;
+            for backup in &mut backups {
+                let paths = statement.query_map([&backup.record.sha256], |row| Ok(PathBuf::from(row.get::<_, String>(0)?)))?;
+                backup.needed_by = paths.collect::<Result<_, _>>()?;
+            }
+            Ok(backups)
         };
         work().map_err(|cause| self.fail(cause))
     }

@@ -82,6 +82,18 @@ pub enum PatchError {
     /// Another command is working on the target.
     #[error(transparent)]
     Lock(#[from] LockError),
+    /// The client is part of an application of macOS.
+    #[error(
+        "{} is part of the application {}, whose signature is one for all of its files; patch the `claude` that npm or the native installer brings",
+        path.display(),
+        bundle.display()
+    )]
+    InAppBundle {
+        /// The client.
+        path: PathBuf,
+        /// The application's folder.
+        bundle: PathBuf,
+    },
     /// The journal cannot be read or written.
     #[error(transparent)]
     Journal(#[from] JournalError),

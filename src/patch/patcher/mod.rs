@@ -65,6 +65,9 @@ impl<'n> Patcher<'n> {
     /// If it cannot be done; the target is as it was.
     pub fn apply(&self, target: &Target, patches: &[String], smoke: bool) -> Result<Applied, PatchError> {
         let begun = Instant::now();
+        if let Some(bundle) = app_bundle(&target.path) {
+            return Err(PatchError::InAppBundle { path: target.path.clone(), bundle });
+        }
         let selected = self.catalog.select(patches)?;
         let ids: Vec<String> = selected.iter().map(|patch| patch.id.clone()).collect();
         let found = |target: &Target, source: &FileBytes| self.find(target, source, &selected);
@@ -150,7 +153,7 @@ impl<'n> Patcher<'n> {
             Ok(())
         })?;
         // Old backups are collected when there is something to do anyway; that it fails must not undo what was done.
-        if let Err(error) = self.backups.collect(&turn.journal, seconds_now()) {
+        if let Err(error) = self.backups.collect(&turn.journal, seconds_now(), false) {
             (self.notice)(&format!("an old backup could not be removed: {error}"));
         }
         Ok(Applied {
@@ -263,4 +266,10 @@ impl<'n> Patcher<'n> {
             })
         })
     }
+}
+
+/// The application of macOS that a file is part of: `X.app`, with the file below its `Contents`.
+fn app_bundle(path: &Path) -> Option<PathBuf> {
+    let is_bundle = |folder: &&Path| folder.extension().is_some_and(|extension| extension == "app");
+    path.ancestors().skip(1).filter(is_bundle).find(|folder| path.starts_with(folder.join("Contents"))).map(Path::to_owned)
 }

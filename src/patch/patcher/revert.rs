@@ -67,6 +67,9 @@ impl Patcher<'_> {
             return Err(error);
         }
         let kept = kept.map(|kept| kept.path);
+        if !needed && let Err(error) = self.backups.part_from(&path, &original_sha256, &turn.journal) {
+            (self.notice)(&format!("the backup, which is not needed any more, could not be removed: {error}"));
+        }
         Ok(Reverted { target: path, state: RevertedState::Reverted, restored_sha256: original_sha256, kept })
     }
 
