@@ -130,7 +130,17 @@ fn record(event: Event, context: &HookContext, input: &[u8]) {
 
 /// Folder that the client was started in, if it tells us.
 fn started_in() -> Option<PathBuf> {
-    std::env::var_os("CLAUDE_PROJECT_DIR").filter(|folder| !folder.is_empty()).map(PathBuf::from)
+    let folder = std::env::var_os("CLAUDE_PROJECT_DIR").filter(|folder| !folder.is_empty()).map(PathBuf::from)?;
+    let from_git_bash = || folder.to_str().and_then(of_git_bash).map(PathBuf::from);
+    Some(if cfg!(windows) { from_git_bash().unwrap_or(folder) } else { folder })
+}
+
+/// A path of Windows for one as Git Bash writes it: `/c/Users/ann` is `C:/Users/ann`.
+fn of_git_bash(path: &str) -> Option<String> {
+    let path = path.strip_prefix('/')?;
+    let (drive, rest) = path.split_once('/').unwrap_or((path, ""));
+    let is_drive = drive.len() == 1 && drive.bytes().all(|byte| byte.is_ascii_alphabetic());
+    is_drive.then(|| format!("{}:/{rest}", drive.to_ascii_uppercase()))
 }
 
 /// `true` if the client also runs the same hook from its settings. The plugin in `root` started this process.
@@ -139,4 +149,16 @@ fn is_run_by_settings(event: Event, root: &Path, cwd: Option<&Path>) -> bool {
     let config_dir = std::env::var_os("CLAUDE_CONFIG_DIR").map(PathBuf::from);
     let places = SettingsPaths::new(paths::home_dir(), config_dir, &folder);
     plugin::is_wired_in_settings(event, root, &places, std::env::var_os("PATH").as_deref())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_of_git_bash_have_a_drive() {
+        assert_eq!(of_git_bash("/c/Users/ann").as_deref(), Some("C:/Users/ann"));
+        assert_eq!(of_git_bash("/d").as_deref(), Some("D:/"));
+        assert_eq!((of_git_bash("/home/ann"), of_git_bash("C:/x"), of_git_bash("/")), (None, None, None));
+    }
 }

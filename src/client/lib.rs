@@ -34,8 +34,20 @@ const DEAD_PROXY: &str = "http://127.0.0.1:9";
 const DEFAULT_MODEL: &str = "claude-sonnet-4-5";
 
 /// Variables of the outer environment that a program needs to run at all.
-const INHERITED_VARIABLES: &[&str] =
-    if cfg!(windows) { &["PATH", "PATHEXT", "SystemRoot", "SystemDrive", "windir", "ComSpec"] } else { &["PATH"] };
+const INHERITED_VARIABLES: &[&str] = if cfg!(windows) { OF_WINDOWS } else { &["PATH"] };
+/// The same on Windows. Git Bash is looked for in the folder of programs, or is named.
+const OF_WINDOWS: &[&str] = &[
+    "PATH",
+    "PATHEXT",
+    "SystemRoot",
+    "SystemDrive",
+    "windir",
+    "ComSpec",
+    "USERNAME",
+    "ProgramFiles",
+    "ProgramFiles(x86)",
+    "CLAUDE_CODE_GIT_BASH_PATH",
+];
 
 /// A client to run, with a scratch home that lives as long as it does.
 #[derive(Debug)]

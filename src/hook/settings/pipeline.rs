@@ -22,7 +22,21 @@ use ctxbridge_archive::quote::head;
 use ctxbridge_common::paths::create_private_dir;
 
 /// Environment variables that are passed on: enough to start a program.
-const KEPT_VARIABLES: &[&str] = &["PATH", "SYSTEMROOT", "TEMP", "TMP", "TMPDIR", "LANG", "LD_LIBRARY_PATH", "LLVM_PROFILE_FILE"];
+const KEPT_VARIABLES: &[&str] = &[
+    "PATH",
+    "TEMP",
+    "TMP",
+    "TMPDIR",
+    "LANG",
+    "LD_LIBRARY_PATH",
+    "LLVM_PROFILE_FILE",
+    // Of Windows.
+    "SYSTEMROOT",
+    "SYSTEMDRIVE",
+    "COMSPEC",
+    "PATHEXT",
+    "USERNAME",
+];
 
 /// Time limit for a command.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
@@ -279,6 +293,9 @@ pub(super) fn in_scratch(program: &Path, place: &ScratchPaths<'_>) -> Command {
     }
     command.envs(place.variables.iter().map(|(name, value)| (name, value)));
     command.env("CTXBRIDGE_DATA_DIR", place.data).env("CTXBRIDGE_CACHE_DIR", place.home.join("cache"));
+    // Windows knows of its folders whatever the home is.
+    command.env("CTXBRIDGE_CONFIG_DIR", place.home.join("config"));
+    command.env("APPDATA", place.home.join("AppData/Roaming")).env("LOCALAPPDATA", place.home.join("AppData/Local"));
     // What goes on behind a hook would outlive the scratch folder.
     command.env("CTXBRIDGE_ARCHIVE_AUTO_OPTIMIZE", "false").env("CTXBRIDGE_HOOKS_EVENT_LOG", "true");
     command

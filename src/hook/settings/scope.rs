@@ -100,7 +100,10 @@ impl SettingsPaths {
         // Trust in a folder is trust in those below it.
         let mut folders = self.project.ancestors().chain(real.ancestors());
         let trusted = folders.any(|folder| {
+            // On Windows, newer clients write slashes there.
+            let slashed = || folder.to_str().filter(|_| cfg!(windows)).map(|folder| folder.replace('\\', "/"));
             let project = folder.to_str().and_then(|folder| projects?.get(folder));
+            let project = project.or_else(|| projects?.get(slashed()?));
             is_true(project.and_then(|project| project.get("hasTrustDialogAccepted")))
         });
         Some(trusted || is_true(state.get("bypassPermissionsModeAccepted")))
