@@ -53,7 +53,7 @@ pub enum Source {
     Nowhere,
 }
 
-/// What the model saw and said.
+/// The log that the model read, and its answers.
 #[derive(Debug, Default)]
 pub struct ModelLog {
     /// The log of the migration, as the client sent it first.

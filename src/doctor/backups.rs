@@ -4,7 +4,6 @@ use std::path::Path;
 
 use super::checks::count;
 use super::{HealthCheck, HealthStatus};
-use ctxbridge_patch::backup::is_gone;
 use ctxbridge_patch::journal::Journal;
 
 /// Bytes from which on backups that nothing needs are worth a word: less than one client.
@@ -15,8 +14,7 @@ pub fn backups(data: &Path) -> Option<HealthCheck> {
     let known = Journal::open_read_only(data)?.backups().ok().filter(|known| !known.is_empty())?;
     let bytes = |sizes: &mut dyn Iterator<Item = u64>| sizes.sum::<u64>();
     let all = bytes(&mut known.iter().map(|known| known.record.size));
-    let is_idle = |needed_by: &[std::path::PathBuf]| needed_by.iter().all(|client| is_gone(client));
-    let idle = bytes(&mut known.iter().filter(|known| is_idle(&known.needed_by)).map(|known| known.record.size));
+    let idle = bytes(&mut known.iter().filter(|known| known.clients().next().is_none()).map(|known| known.record.size));
     let mb = |bytes: u64| format!("{:.0} MB", bytes as f64 / 1e6);
     let told = format!("{}, {}", count(known.len() as u64, "original"), mb(all));
     Some(if idle >= WORTH_BYTES {

@@ -204,7 +204,7 @@ impl Backups {
     /// If a file cannot be removed.
     pub fn collect(&self, journal: &Journal, now: i64, at_once: bool) -> Result<Vec<BackupRecord>, BackupError> {
         let before = if at_once { i64::MAX } else { now - BACKUP_RETENTION.as_secs() as i64 };
-        let is_idle = |known: &KnownBackup| known.needed_until < before && known.needed_by.iter().all(|client| is_gone(client));
+        let is_idle = |known: &KnownBackup| known.needed_until < before && known.clients().next().is_none();
         let mut collected = Vec::new();
         for KnownBackup { record, .. } in journal.backups()?.into_iter().filter(is_idle) {
             let _turn = self.lock_backup(&record.sha256)?;
@@ -233,10 +233,4 @@ impl Backups {
         }
         Ok(())
     }
-}
-
-/// `true` if a client was removed. Where its folder is gone as well, a drive may just not be there.
-pub fn is_gone(client: &Path) -> bool {
-    let is_missing = matches!(fs::symlink_metadata(client), Err(error) if error.kind() == io::ErrorKind::NotFound);
-    is_missing && client.parent().is_some_and(Path::is_dir)
 }

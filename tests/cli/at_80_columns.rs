@@ -20,7 +20,7 @@ fn lived_in() -> (Sandbox, [String; 2]) {
     (sandbox, ids)
 }
 
-/// What commands print, each behind its name. No line is too long.
+/// The output of commands, each behind its name. No line is too long.
 #[track_caller]
 fn shown(sandbox: &Sandbox, commands: &[&[&str]]) -> String {
     let mut all = String::new();

@@ -6,7 +6,7 @@ use ctxbridge::client::releases;
 use ctxbridge::demo::ERROR;
 use serde_json::Value;
 
-/// What `ctxbridge demo --json` says about a release.
+/// The output of `ctxbridge demo --json` with a release.
 fn shown(version: &str) -> Value {
     let home = tempfile::tempdir().unwrap();
     let release = releases::fetch_client(version).unwrap_or_else(|error| panic!("{error}"));

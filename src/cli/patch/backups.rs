@@ -5,8 +5,8 @@ use serde_json::json;
 use super::{CommandOutcome, Output};
 use crate::cli::output::{DIM, GOOD, cell, count, short, size, styled};
 use ctxbridge_common::paths;
-use ctxbridge_patch::backup::{Backups, is_gone};
-use ctxbridge_patch::journal::{BackupRecord, Journal, KnownBackup};
+use ctxbridge_patch::backup::Backups;
+use ctxbridge_patch::journal::{BackupRecord, Journal};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -46,7 +46,7 @@ impl BackupsArgs {
         let known = journal.backups()?;
         if output.json {
             let known = known.iter().map(|known| {
-                let needed_by: Vec<_> = needed_by(known).collect();
+                let needed_by: Vec<_> = known.clients().collect();
                 json!({ "backup": as_json(&known.record), "path": backups.path(&known.record.sha256), "needed_by": needed_by })
             });
             output.value(&known.collect::<Vec<_>>())?;
@@ -57,7 +57,7 @@ impl BackupsArgs {
         if !output.json {
             let mut left = 0;
             for backup in &known {
-                let clients: Vec<String> = needed_by(backup).map(|client| short(client)).collect();
+                let clients: Vec<String> = backup.clients().map(|client| short(client)).collect();
                 left += usize::from(clients.is_empty());
                 let clients = if clients.is_empty() { styled(DIM, "not needed") } else { clients.join(", ") };
                 let BackupRecord { version, size: bytes, .. } = &backup.record;
@@ -71,11 +71,6 @@ impl BackupsArgs {
         }
         Ok(CommandOutcome::Yes)
     }
-}
-
-/// Clients that need a backup and are there.
-fn needed_by(backup: &KnownBackup) -> impl Iterator<Item = &std::path::PathBuf> {
-    backup.needed_by.iter().filter(|client| !is_gone(client))
 }
 
 fn as_json(record: &BackupRecord) -> serde_json::Value {

@@ -13,8 +13,6 @@ use ctxbridge_common::digest;
 use ctxbridge_common::files;
 use ctxbridge_common::paths;
 
-/// The folder of records and backups, in the data directory.
-const FOLDER: [&str; 2] = ["backups", "settings"];
 /// The end of a record's name.
 const RECORD_ENDING: &str = ".record.json";
 
@@ -62,7 +60,7 @@ fn own(step: &'static str, path: &Path) -> impl FnOnce(io::Error) -> HookSetting
 impl RegistryEntry {
     /// Opens the entry of the settings at `path`. A damaged record counts as missing.
     pub fn open(data_dir: &Path, path: &Path) -> Result<Self, HookSettingsError> {
-        let folder = data_dir.join(FOLDER[0]).join(FOLDER[1]);
+        let folder = folder_in(data_dir);
         paths::create_private_dir(&folder).map_err(own("create", &folder))?;
         let name = digest::of_bytes(path.as_os_str().as_encoded_bytes())[..32].to_owned();
         let record_path = folder.join(format!("{name}{RECORD_ENDING}"));
@@ -136,9 +134,14 @@ impl RegistryEntry {
     }
 }
 
+/// The folder of records and backups.
+fn folder_in(data_dir: &Path) -> PathBuf {
+    data_dir.join("backups").join("settings")
+}
+
 /// The settings files that have edits of ours in them, by their records. Damaged records are passed over.
 pub(super) fn edited_files(data_dir: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(data_dir.join(FOLDER[0]).join(FOLDER[1])).into_iter().flatten().flatten();
+    let entries = fs::read_dir(folder_in(data_dir)).into_iter().flatten().flatten();
     let records = entries.filter(|entry| entry.file_name().to_string_lossy().ends_with(RECORD_ENDING));
     let mut files: Vec<PathBuf> = records
         .filter_map(|entry| serde_json::from_slice::<EditRecord>(&files::read(entry.path()).ok()?).ok())

@@ -1,5 +1,7 @@
 //! Reads the journal in a millisecond, without writing: nothing is created, repaired or waited for.
 
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -33,10 +35,23 @@ pub struct ActivePatch {
 pub struct KnownBackup {
     /// Its record.
     pub record: BackupRecord,
-    /// When it was last needed, in seconds since 1970; without those that need it now.
+    /// Time until which it was needed, in seconds since 1970; without those that need it now.
     pub needed_until: i64,
+    /// Files of the clients that need it: they are patched, or a command on them was not finished. They may be gone.
+    needed_by: Vec<PathBuf>,
+}
+
+impl KnownBackup {
     /// Files of the clients that need it: they are patched, or a command on them was not finished.
-    pub needed_by: Vec<PathBuf>,
+    pub fn clients(&self) -> impl Iterator<Item = &PathBuf> {
+        self.needed_by.iter().filter(|client| !is_gone(client))
+    }
+}
+
+/// `true` if a client was removed. Where its folder is gone as well, a drive may just not be there.
+fn is_gone(client: &Path) -> bool {
+    let is_missing = matches!(fs::symlink_metadata(client), Err(error) if error.kind() == io::ErrorKind::NotFound);
+    is_missing && client.parent().is_some_and(Path::is_dir)
 }
 
 impl Journal {
