@@ -3,6 +3,7 @@
 #![cfg(unix)]
 
 mod commands;
+mod keep;
 mod memory;
 mod notice;
 mod rules;

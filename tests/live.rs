@@ -15,6 +15,8 @@ mod compaction;
 #[cfg(unix)]
 mod gate;
 #[cfg(unix)]
+mod keep;
+#[cfg(unix)]
 mod mcp;
 #[cfg(unix)]
 mod mod_install;

@@ -232,6 +232,16 @@ pub const KEYS: &[Key] = &[
         get: |config| json!(config.archive.cold_folder),
     },
     Key {
+        name: "patch.keep",
+        variable: "CTXBRIDGE_PATCH_KEEP",
+        also: &[],
+        fallback_env: None,
+        project_may_set: false,
+        doc: "Patch an upgrade of a patched client in the background, at the start or end of a session",
+        set: |config, raw| raw.switch().map(|on| config.patch.keep = on),
+        get: |config| json!(config.patch.keep),
+    },
+    Key {
         name: "prune.enabled",
         variable: "CTXBRIDGE_PRUNE_ENABLED",
         also: &[alias("CLAUDE_TEXT_PRUNE")],

@@ -33,7 +33,7 @@ pub use pattern::{InvalidPattern, compile_pattern};
 pub use raw::escape_controls;
 pub use server::{PostgresSettings, SecretString, StoreKind, TlsSwitch, Visibility};
 pub use settings::{
-    ArchiveSettings, AutopilotSettings, BundleSettings, Gate, HookSettings, ModSettings, NotifyLevel, PrivateText,
+    ArchiveSettings, AutopilotSettings, BundleSettings, Gate, HookSettings, ModSettings, NotifyLevel, PatchSettings, PrivateText,
     RecallSettings, RedactSettings,
 };
 
@@ -44,6 +44,8 @@ pub struct Config {
     pub archive: ArchiveSettings,
     /// `prune.*`
     pub prune: prune::PruneSettings,
+    /// `patch.*`
+    pub patch: PatchSettings,
     /// `autopilot.*`
     pub autopilot: AutopilotSettings,
     /// `mod.*`

@@ -60,6 +60,13 @@ pub struct ModSettings {
     pub threshold_tokens: Option<u64>,
 }
 
+/// Settings of the patch (`patch.*`).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PatchSettings {
+    /// `true` if hooks patch what `claude` runs next, where that is an upgrade of a patched client.
+    pub keep: bool,
+}
+
 /// Settings for recalling past turns automatically (`recall.*`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecallSettings {

@@ -22,6 +22,7 @@ mod input;
 mod log;
 mod metrics;
 pub mod mod_state;
+mod patch_keep;
 mod placeholder;
 mod project_watch;
 mod prompt;

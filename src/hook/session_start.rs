@@ -5,7 +5,7 @@ use std::path::Path;
 use super::context::{HookContext, HookError};
 use super::recall::WindowContent;
 use super::recall_history::AlreadyRecalled;
-use super::{HookReply, bundle_recorder, project_watch, recall};
+use super::{HookReply, bundle_recorder, patch_keep, project_watch, recall};
 use crate::hook::mod_state::ModState;
 use ctxbridge_archive::preserved::turns_in_window;
 use ctxbridge_archive::project_memory::project_memory;
@@ -14,7 +14,6 @@ use ctxbridge_archive::store::sqlite::LockPolicy;
 use ctxbridge_archive::store::{Session, Store, StoreReader, TurnSelection};
 use ctxbridge_archive::{restore, turn_text};
 use ctxbridge_common::paths;
-use ctxbridge_patch::notice;
 use ctxbridge_transcript::SearchableText;
 
 /// Maximum age of a cleared session from which another one continues: the client does both at once.
@@ -54,9 +53,7 @@ pub(super) fn run(context: &HookContext) -> Result<HookReply, HookError> {
             bundle_recorder::refresh_bundle_index(context);
             project_watch::start(context);
             AlreadyRecalled::forget_old(&context.data);
-            let mut reply = notice::lost_patch(&context.data, context.path_variable.as_deref())
-                .map(|lost| HookReply::notice(lost.text))
-                .unwrap_or_default();
+            let mut reply = patch_keep::start_and_tell(context).map(HookReply::notice).unwrap_or_default();
             match memory_of_project(context) {
                 Ok(memory) => reply.context = memory,
                 // A lost patch is told whatever the archive is like.

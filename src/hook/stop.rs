@@ -1,7 +1,7 @@
 //! Hooks for the end of an answer, of a sub-agent and of a session: archive new turns.
 
 use super::context::{self, HookContext, HookError};
-use super::{HookReply, PendingWrite, WRITE_LOCK_POLICY, background};
+use super::{HookReply, PendingWrite, WRITE_LOCK_POLICY, background, patch_keep};
 use ctxbridge_archive::side_files::SideFileEffort;
 use ctxbridge_archive::store::Transcript;
 
@@ -25,6 +25,7 @@ pub(super) fn agent(context: &HookContext) -> Result<HookReply, HookError> {
 }
 
 pub(super) fn session(context: &HookContext) -> Result<HookReply, HookError> {
+    patch_keep::start(context);
     let end = context.input.session.as_ref().map(|session| PendingWrite::End {
         session: session.clone(),
         reason: context.input.reason.clone().unwrap_or_else(|| "other".to_owned()),

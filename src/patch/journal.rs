@@ -249,10 +249,9 @@ impl Journal {
                    JOIN installations i ON i.id = a.installation
                    WHERE i.path = ?1 AND a.ended_at IS NULL ORDER BY a.id DESC LIMIT 1";
         let read = |row: &Row<'_>| {
-            let patches: String = row.get(1)?;
             Ok(Application {
                 version: row.get(0)?,
-                patches: patches.split(',').map(str::to_owned).collect(),
+                patches: patches(row, 1)?,
                 original_sha256: row.get(2)?,
                 patched_sha256: row.get(3)?,
                 original: row.get::<_, Option<String>>(4)?.and_then(|json| serde_json::from_str(&json).ok()),
@@ -437,6 +436,12 @@ fn open_sound(path: &Path) -> Result<Connection, DatabaseOpenError> {
 /// `true` for errors that SQLite gives, among others, if another command moves the file aside while it is opened.
 fn may_have_moved(error: &rusqlite::Error) -> bool {
     error.sqlite_error_code() == Some(rusqlite::ErrorCode::SystemIoFailure)
+}
+
+/// The patches in a column.
+fn patches(row: &Row<'_>, column: usize) -> rusqlite::Result<Vec<String>> {
+    let text: String = row.get(column)?;
+    Ok(text.split(',').map(str::to_owned).collect())
 }
 
 fn text(path: &Path) -> String {

@@ -7,8 +7,8 @@ From the outside in:
 - [`pattern`] and [`signature`] describe a site, [`schema`] and [`catalog`] hold the patches, and [`locate`] finds their sites.
 - [`plan`] makes the patched file in memory ([`splice`], [`marker`]), [`smoke`] runs it, and [`swap`] puts it in place.
 - [`backup`], [`journal`] and [`lock`] make sure that all of this can be undone, also if it is killed halfway.
-- [`patcher`] has `apply`, `verify` and `revert`. [`inspect`] tells the state of a file; [`notice`] estimates it quickly. [`check`]
-  tests whether signatures still match.
+- [`patcher`] has `apply`, `verify` and `revert`. [`inspect`] tells the state of a file; [`notice`] estimates it quickly. [`keep`]
+  patches upgrades. [`check`] tests whether signatures still match.
 */
 
 pub mod backup;
@@ -21,6 +21,7 @@ mod foreign;
 pub mod inspect;
 pub mod install;
 pub mod journal;
+pub mod keep;
 pub mod locate;
 pub mod lock;
 pub mod marker;

@@ -19,19 +19,21 @@ use ctxbridge_client::releases::SDK_PACKAGE;
 
 /// A client that should be patched and is not.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Notice {
+pub struct LostPatch {
     /// The client's file.
     pub path: PathBuf,
     /// Its version, if known.
     pub version: Option<Version>,
+    /// The patches that it had, or that the client before it has.
+    pub patches: Vec<String>,
     /// One line for the user: what happened, and what to do.
     pub text: String,
 }
 
-/// Returns a notice if the user has patched a client, and the `claude` of this `PATH` has lost the patch: it was upgraded in place,
+/// Returns the client that lost its patch if the user has patched a client, and the `claude` of this `PATH` has lost the patch: it was upgraded in place,
 /// or a newer file was installed next to it. `None` if the user reverted it, if nothing was ever patched, or if it is not clear.
 /// Creates no file.
-pub fn lost_patch(data_dir: &Path, path_variable: Option<&OsStr>) -> Option<Notice> {
+pub fn lost_patch(data_dir: &Path, path_variable: Option<&OsStr>) -> Option<LostPatch> {
     let journal = Journal::open_read_only(data_dir)?;
     let in_force = journal.active_patches().ok()?;
     // Most users have nothing patched, or one client.
@@ -45,8 +47,10 @@ pub fn lost_patch(data_dir: &Path, path_variable: Option<&OsStr>) -> Option<Noti
     };
     let version = client.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
     let was = before.version.as_ref().map(|version| format!(" ({version} was)")).unwrap_or_default();
-    let text = format!("ctxbridge: Claude Code{version} is not patched{was}; run `ctxbridge patch apply`");
-    Some(Notice { path: client.path, version: client.version, text })
+    let text = format!(
+        "ctxbridge: Claude Code{version} is not patched{was}; run `ctxbridge patch apply` (`ctxbridge config set patch.keep true` does that from now on)"
+    );
+    Some(LostPatch { path: client.path, version: client.version, patches: before.patches.clone(), text })
 }
 
 /// `true` if the client that runs is patched; `None` if that is not clear. This is about the `claude` of this `PATH` or, if that

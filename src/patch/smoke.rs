@@ -18,6 +18,9 @@ pub enum SmokeError {
     /// The patched client does not start, but the original does.
     #[error("the patched client does not start: {0}. Nothing was changed; please report this")]
     Patched(String),
+    /// It cannot be run here, for this reason.
+    #[error("the patched client cannot be tried here: {0}. Nothing was changed; `ctxbridge patch apply` patches it")]
+    NotMade(String),
     /// The original does not start, either.
     #[error(
         "the client does not start here, patched or not: {0}. Nothing was changed; see that `{1} --version` works, or use --no-smoke"

@@ -105,6 +105,12 @@ impl Fingerprint {
         (self.size, self.mtime_ns) == (other.size, other.mtime_ns)
     }
 
+    /// Time since the last change; none if that is in the future.
+    pub fn age(&self) -> Duration {
+        let changed = u64::try_from(self.mtime_ns.max(self.ctime_ns)).unwrap_or_default();
+        SystemTime::now().duration_since(UNIX_EPOCH + Duration::from_nanos(changed)).unwrap_or_default()
+    }
+
     /// `true` if a change after `now` would be visible in the fingerprint.
     pub fn is_settled(&self, now: SystemTime) -> bool {
         nanoseconds(now).saturating_sub(self.mtime_ns.max(self.ctime_ns)) > COARSEST_CLOCK.as_nanos() as i64

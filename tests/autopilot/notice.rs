@@ -8,14 +8,14 @@ use ctxbridge_testkit::files::source;
 use ctxbridge_testkit::sandbox::Sandbox;
 
 /// Puts a bundle where the native installer puts versions, as one of these, and has `claude` lead there.
-fn version(sandbox: &Sandbox, bundle: &str, version: &str) -> PathBuf {
+pub fn version(sandbox: &Sandbox, bundle: &str, version: &str) -> PathBuf {
     let path = sandbox.write(&format!("home/.local/share/claude/versions/{version}/cli.js"), text_of(bundle, version));
     lead_to(sandbox, &path);
     path
 }
 
 /// A bundle that states this version.
-fn text_of(bundle: &str, version: &str) -> String {
+pub fn text_of(bundle: &str, version: &str) -> String {
     let text = fs::read_to_string(source(&format!("fixtures/cli-js/{bundle}.js"))).unwrap();
     let stated = text.lines().find_map(|line| line.strip_prefix("// Version: ")).unwrap();
     text.replace(stated, version)
@@ -72,7 +72,7 @@ fn an_upgrade_in_place_is_told() {
     patch(&sandbox, &["apply", "--no-smoke"]);
     fs::write(&path, text_of("e2", "2.1.21")).unwrap();
     assert_eq!(state(&sandbox, None), Some(false));
-    insta::assert_snapshot!(notice(&sandbox).unwrap(), @"ctxbridge: Claude Code 2.1.21 is not patched (2.1.20 was); run `ctxbridge patch apply`");
+    insta::assert_snapshot!(notice(&sandbox).unwrap(), @"ctxbridge: Claude Code 2.1.21 is not patched (2.1.20 was); run `ctxbridge patch apply` (`ctxbridge config set patch.keep true` does that from now on)");
     // Until it is patched again, or the user says otherwise.
     patch(&sandbox, &["apply", "--no-smoke"]);
     assert_eq!((notice(&sandbox), state(&sandbox, None)), (None, Some(true)));
@@ -84,7 +84,7 @@ fn a_new_version_in_another_file_is_told() {
     let old = version(&sandbox, "e2", "2.1.20");
     patch(&sandbox, &["apply", "--no-smoke"]);
     version(&sandbox, "e2", "2.1.21");
-    insta::assert_snapshot!(notice(&sandbox).unwrap(), @"ctxbridge: Claude Code 2.1.21 is not patched (2.1.20 was); run `ctxbridge patch apply`");
+    insta::assert_snapshot!(notice(&sandbox).unwrap(), @"ctxbridge: Claude Code 2.1.21 is not patched (2.1.20 was); run `ctxbridge patch apply` (`ctxbridge config set patch.keep true` does that from now on)");
     assert_eq!(state(&sandbox, None), Some(false));
     // The old one still runs, and it is patched.
     assert_eq!((state(&sandbox, Some("2.1.20")), state(&sandbox, Some("2.1.21"))), (Some(true), Some(false)));
@@ -107,7 +107,7 @@ fn an_executable_is_not_opened() {
     let executable = sandbox.path("home/.local/share/claude/versions/2.1.330");
     fs::write(&executable, b"\x7fELF").unwrap();
     lead_to(&sandbox, &executable);
-    insta::assert_snapshot!(notice(&sandbox).unwrap(), @"ctxbridge: Claude Code 2.1.330 is not patched (2.1.20 was); run `ctxbridge patch apply`");
+    insta::assert_snapshot!(notice(&sandbox).unwrap(), @"ctxbridge: Claude Code 2.1.330 is not patched (2.1.20 was); run `ctxbridge patch apply` (`ctxbridge config set patch.keep true` does that from now on)");
     assert_eq!((state(&sandbox, Some("2.1.330")), state(&sandbox, Some("2.1.20"))), (Some(false), Some(true)));
 }
 

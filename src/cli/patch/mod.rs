@@ -3,6 +3,7 @@
 mod apply;
 mod backups;
 mod check;
+mod keep;
 mod list;
 mod locate;
 mod revert;
@@ -43,6 +44,9 @@ enum PatchCommand {
     Revert(revert::RevertArgs),
     /// List the originals that are kept, or remove those that nothing needs
     Backups(backups::BackupsArgs),
+    /// Patch what `claude` runs now, if it is an upgrade of a patched client
+    #[command(hide = true)]
+    Keep(keep::KeepArgs),
     /// Check that the signatures match releases, for CI
     Check(check::CheckArgs),
 }
@@ -74,6 +78,7 @@ impl PatchArgs {
             PatchCommand::Verify(args) => args.run(catalog, output),
             PatchCommand::Revert(args) => args.run(catalog, output),
             PatchCommand::Backups(args) => args.run(output),
+            PatchCommand::Keep(args) => args.run(catalog, output),
             PatchCommand::Check(args) => args.run(&catalog, output),
         }
     }

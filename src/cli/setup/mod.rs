@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::output::{BAD, BOLD, DIM, GOOD, Output, OutputOptions, count, short, styled, wrapped_for_stderr};
 use super::{CommandOutcome, UsageError, run_typed};
+use ctxbridge_patch::inspect::TargetState;
 use steps::{STEPS, SetupStep, StepChoices, StepState};
 use survey::Survey;
 
@@ -82,9 +83,11 @@ impl SetupArgs {
         let mut outcomes = Vec::new();
         for step in &STEPS {
             let outcome = self.take(step, &survey, output)?;
-            // The plugin of the mod has the hooks as well.
-            if step.name == "mod" && outcome == StepOutcome::Ran {
-                survey.has_plugin = true;
+            match step.name {
+                // It has the hooks as well.
+                "mod" if outcome == StepOutcome::Ran => survey.has_plugin = true,
+                "patch" if outcome == StepOutcome::Ran => survey.patch = Some(TargetState::Patched),
+                _ => {}
             }
             if !output.json {
                 tell_step(step, &outcome, self.dry_run, output)?;

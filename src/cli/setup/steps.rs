@@ -33,7 +33,7 @@ pub(super) enum StepState {
 }
 
 /// The steps, in the order in which they are done: those that others build on first.
-pub(super) const STEPS: [SetupStep; 7] = [
+pub(super) const STEPS: [SetupStep; 8] = [
     SetupStep {
         name: "mod",
         question: "Answer compactions without a summary, by a plugin? Claude Code itself is not changed",
@@ -93,6 +93,17 @@ pub(super) const STEPS: [SetupStep; 7] = [
             // Where the mod answers, the patch only makes requests cheaper, and changes the client's file for it.
             _ if survey.mod_support() == ReleaseSupport::Yes => StepState::Optional,
             _ => StepState::Offered,
+        },
+    },
+    SetupStep {
+        name: "keep",
+        question: "Patch upgrades of Claude Code as well, in the background?",
+        command: &["config", "set", "patch.keep", "true"],
+        state: |survey| match (&survey.client, survey.patch) {
+            (Err(_), _) => StepState::LeftOut("there is no client".to_owned()),
+            _ if survey.keeps_patch => StepState::Done("`patch.keep` is on".to_owned()),
+            (_, Some(TargetState::Patched)) => StepState::Offered,
+            _ => StepState::LeftOut("nothing is patched".to_owned()),
         },
     },
     SetupStep {

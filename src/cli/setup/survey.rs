@@ -37,6 +37,8 @@ pub(super) struct Survey {
     pub client: Result<Target, String>,
     /// State of its file; none if it cannot be told.
     pub patch: Option<TargetState>,
+    /// `true` if upgrades of a patched client are patched by themselves.
+    pub keeps_patch: bool,
     /// Transcripts of sessions, the newest first.
     pub transcripts: Vec<PathBuf>,
     /// Time of the oldest.
@@ -108,6 +110,7 @@ impl Survey {
         Ok(Self {
             client,
             patch,
+            keeps_patch: configuration(output).patch.keep,
             transcripts,
             since,
             replayed,

@@ -9,7 +9,7 @@ use rusqlite::{OpenFlags, OptionalExtension};
 
 use ctxbridge_common::sqlite;
 
-use super::{BackupRecord, Journal, JournalError, text};
+use super::{BackupRecord, Journal, JournalError, patches, text};
 use crate::swap::Fingerprint;
 
 /// Maximum time to wait for a command that writes.
@@ -24,6 +24,8 @@ pub struct ActivePatch {
     pub package: Option<String>,
     /// The client's version at that time.
     pub version: Option<String>,
+    /// The patches.
+    pub patches: Vec<String>,
     /// The hash of the written file.
     pub patched_sha256: String,
     /// Fingerprint of the patched file, if known.
@@ -70,7 +72,7 @@ impl Journal {
     /// If the journal cannot be read.
     pub fn active_patches(&self) -> Result<Vec<ActivePatch>, JournalError> {
         let work = || {
-            let sql = "SELECT i.path, i.package, a.version, a.patched_sha256, a.placed FROM applications a
+            let sql = "SELECT i.path, i.package, a.version, a.patched_sha256, a.placed, a.patches FROM applications a
                        JOIN installations i ON i.id = a.installation WHERE a.ended_at IS NULL ORDER BY a.id DESC";
             let mut statement = self.db.prepare(sql)?;
             let rows = statement.query_map([], |row| {
@@ -79,6 +81,7 @@ impl Journal {
                     path: PathBuf::from(row.get::<_, String>(0)?),
                     package: row.get(1)?,
                     version: row.get(2)?,
+                    patches: patches(row, 5)?,
                     patched_sha256: row.get(3)?,
                     placed: placed.and_then(|json| serde_json::from_str(&json).ok()),
                 })

@@ -23,11 +23,12 @@ use super::container::{Container, FileBytes};
 use super::inspect::{Inspection, TargetState, inspect, marked_modules};
 use super::install::Target;
 use super::journal::{Action, Intent, seconds_now};
-use super::locate::{Located, locate};
+use super::locate::{Excerpts, Located, locate};
 use super::lock::LockError;
-use super::plan::{PatchPlan, plan_at};
+use super::plan::{PatchPlan, PlanError, plan_at};
 use super::seal::{Assembled, assemble};
 use super::signature::TextForm;
+use super::smoke::SmokeError;
 use super::swap::{self, Attributes, Ownership, step, temporary_name};
 use super::syntax::with_deep_stack;
 use super::{smoke, structure};
@@ -41,17 +42,31 @@ pub struct Patcher<'n> {
     backups: Backups,
     notice: &'n dyn Fn(&str),
     progress: &'n dyn Fn(&str),
+    /// `true` if every site must be found, and the patched client must run.
+    is_without_exceptions: bool,
 }
 
 impl<'n> Patcher<'n> {
     /// Creates a patcher with the backups and the journal in `data_dir`; `notice` receives messages for people.
     pub fn new(data_dir: &Path, catalog: Catalog, notice: &'n dyn Fn(&str)) -> Self {
-        Self { backups: Backups::in_dir(data_dir), data_dir: data_dir.to_owned(), catalog, notice, progress: &|_| {} }
+        Self {
+            backups: Backups::in_dir(data_dir),
+            data_dir: data_dir.to_owned(),
+            catalog,
+            notice,
+            progress: &|_| {},
+            is_without_exceptions: false,
+        }
     }
 
     /// Sets a callback that receives the name of each step at its start.
     pub fn with_progress(self, progress: &'n dyn Fn(&str)) -> Self {
         Self { progress, ..self }
+    }
+
+    /// Refuses a client with a site missing that could be done without, or that cannot be run here: nobody is there to judge.
+    pub fn without_exceptions(self) -> Self {
+        Self { is_without_exceptions: true, ..self }
     }
 
     /// The patches it knows.
@@ -139,6 +154,9 @@ impl<'n> Patcher<'n> {
                 self.backups.ensure_backup(&target.path, source, &attributes, &original_sha256, version.clone(), journal)?;
             }
             if let Some(reason) = smoke::cannot_run(container.kind(), source) {
+                if self.is_without_exceptions {
+                    return Err(SmokeError::NotMade(reason).into());
+                }
                 (self.progress)("comparing the patched client with the original");
                 let structure = structure::verify(&container, &modules, &intent.temporary);
                 let compared = structure.map_err(|cause| PatchError::Structure { path: target.path.clone(), cause })?;
@@ -246,7 +264,12 @@ impl<'n> Patcher<'n> {
         };
         let target = &turn.target;
         let plan = with_deep_stack(|| plan_at(&container, patches, target.version.as_ref(), sha256, located));
-        let plan = plan.map_err(|cause| PatchError::Plan { path: target.path.clone(), cause: Box::new(cause) })?;
+        let fail = |cause| PatchError::Plan { path: target.path.clone(), cause: Box::new(cause) };
+        let plan = plan.map_err(fail)?;
+        if let Some(missing) = plan.located.missing.first().filter(|_| self.is_without_exceptions) {
+            let reason = Excerpts::of(&container).reason(missing);
+            return Err(fail(PlanError::Drift { patch: missing.patch.clone(), site: missing.site.clone(), reason }));
+        }
         Ok((container, plan))
     }
 

@@ -1,0 +1,35 @@
+//! Keeping the client patched: a process in the background patches an upgrade, and the next session's start says so.
+
+use super::background;
+use super::context::HookContext;
+use ctxbridge_patch::keep;
+use ctxbridge_patch::notice::{LostPatch, lost_patch};
+
+/// Starts to patch what `claude` runs next, if it has lost its patch and the user wants it kept.
+pub(super) fn start(context: &HookContext) {
+    if context.config.patch.keep
+        && let Some(lost) = lost_patch(&context.data, context.path_variable.as_deref())
+    {
+        start_for(context, &lost);
+    }
+}
+
+/// The same, and returns a line for the user: what came of the last time, or that the client has lost its patch and nobody will
+/// bring it back.
+pub(super) fn start_and_tell(context: &HookContext) -> Option<String> {
+    let lost = lost_patch(&context.data, context.path_variable.as_deref());
+    if !context.config.patch.keep {
+        return lost.map(|lost| lost.text);
+    }
+    if let Some(lost) = lost {
+        start_for(context, &lost);
+    }
+    keep::take_news(&context.data).map(|news| format!("ctxbridge: {news}"))
+}
+
+fn start_for(context: &HookContext, lost: &LostPatch) {
+    if keep::is_due(&context.data, lost) {
+        // Where it cannot be started, the next hook does.
+        background::start(&context.program, &["patch", "keep", "--background"]).ok();
+    }
+}
