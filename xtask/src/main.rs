@@ -9,6 +9,7 @@ mod dashboard;
 mod distill;
 mod doors;
 mod picture;
+mod release;
 mod releases;
 mod roundtrip;
 mod signatures;
@@ -47,6 +48,10 @@ enum Command {
     /// Check the workspace for macOS, Windows and other Linux systems, with compilers that it brings
     #[cfg(unix)]
     Cross(cross::CrossArgs),
+    /// Pack binaries, and make the installers, manifests and notes of a release
+    Release(release::ReleaseArgs),
+    /// Make the packages for npm out of a release's archives
+    Npm(release::NpmArgs),
     /// Make the static embedding, which is part of the program, out of the installed model
     Distill,
     /// Make the picture in README.md from a run of `ctxbridge demo`
@@ -78,6 +83,8 @@ fn main() -> ExitCode {
         Command::Crates(args) => crates::run(&args),
         #[cfg(unix)]
         Command::Cross(args) => cross::run(&args),
+        Command::Release(args) => release::run(&args),
+        Command::Npm(args) => release::run_npm(&args),
         Command::Distill => distill::run(),
         Command::Picture => picture::run(),
         Command::DashboardPictures(args) => dashboard::run(&args),
