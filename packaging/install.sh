@@ -20,7 +20,10 @@ has() {
 # Checksum of the archive for a system; nothing if this release has none.
 checksum_for() {
     case "$1" in
-{{CASES}}
+        x86_64-unknown-linux-musl) echo '{{SHA256 x86_64-unknown-linux-musl}}' ;;
+        aarch64-unknown-linux-musl) echo '{{SHA256 aarch64-unknown-linux-musl}}' ;;
+        x86_64-apple-darwin) echo '{{SHA256 x86_64-apple-darwin}}' ;;
+        aarch64-apple-darwin) echo '{{SHA256 aarch64-apple-darwin}}' ;;
     esac
 }
 
@@ -102,7 +105,7 @@ explain_path() {
 
 main() {
     scratch='' staged='' existing=''
-    base=${CTXBRIDGE_BASE_URL:-{{BASE}}}
+    base=${CTXBRIDGE_BASE_URL:-"{{BASE}}"}
     dir=${CTXBRIDGE_INSTALL_DIR:-}
     if [ -z "$dir" ]; then
         [ -n "${HOME:-}" ] || fail "HOME is not set; name a folder in CTXBRIDGE_INSTALL_DIR"
@@ -122,7 +125,7 @@ main() {
     trap 'exit 129' HUP
     trap 'exit 130' INT
     trap 'exit 143' TERM
-    name=ctxbridge-{{VERSION}}-$target
+    name="ctxbridge-{{VERSION}}-$target"
     scratch=$(mktemp -d "${TMPDIR:-/tmp}/ctxbridge.XXXXXX") || fail "cannot make a folder in ${TMPDIR:-/tmp}"
     say "Fetching ctxbridge {{VERSION}} for $target"
     download "$base/$name.tar.gz" "$scratch/archive" || fail "cannot fetch $base/$name.tar.gz"

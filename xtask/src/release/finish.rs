@@ -6,7 +6,7 @@ use std::fs;
 use anyhow::{Context as _, Result, ensure};
 use ctxbridge::common::digest;
 
-use super::targets::{TARGETS, Target};
+use super::targets::Target;
 use super::{Archives, REPOSITORY, SUMMARY, VERSION, template};
 use crate::tools::root;
 
@@ -69,15 +69,6 @@ fn value(archives: &Archives, base: &str, missing: &RefCell<Vec<&'static str>>, 
         ["TARGETS"] => archives.packed.iter().map(|packed| packed.target.triple).collect::<Vec<_>>().join(", "),
         ["FOLDER", triple] => find(triple)?.stem(),
         ["ARCHIVE", triple] => find(triple)?.archive(),
-        // The checksums as the cases of a shell's `case`.
-        ["CASES"] => {
-            let unix = TARGETS.iter().filter(|target| !target.is_windows());
-            let cases = unix.filter_map(|target| archives.find(target));
-            cases
-                .map(|packed| format!("        {}) echo {} ;;", packed.target.triple, packed.sha256))
-                .collect::<Vec<_>>()
-                .join("\n")
-        }
         ["SHA256", triple] => match archives.find(find(triple)?) {
             Some(packed) => packed.sha256.clone(),
             None => {
