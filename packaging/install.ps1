@@ -9,7 +9,7 @@ function Install-Ctxbridge {
     # PowerShell 5.1 is many times slower with it.
     $ProgressPreference = 'SilentlyContinue'
 
-    $base = if ($env:CTXBRIDGE_BASE_URL) { $env:CTXBRIDGE_BASE_URL } else { '{{BASE}}' }
+    $base = if ($env:CTXBRIDGE_BASE_URL) { $env:CTXBRIDGE_BASE_URL.TrimEnd('/') } else { '{{BASE}}' }
     $dir = if ($env:CTXBRIDGE_INSTALL_DIR) { $env:CTXBRIDGE_INSTALL_DIR } else { Join-Path $HOME '.local\bin' }
     $dir = $ExecutionContext.SessionState.Path.GetUnresolvedProviderPathFromPSPath($dir)
     if ([Environment]::OSVersion.Platform -ne 'Win32NT') {

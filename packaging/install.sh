@@ -106,6 +106,7 @@ explain_path() {
 main() {
     scratch='' staged='' existing=''
     base=${CTXBRIDGE_BASE_URL:-"{{BASE}}"}
+    base=${base%/}
     dir=${CTXBRIDGE_INSTALL_DIR:-}
     if [ -z "$dir" ]; then
         [ -n "${HOME:-}" ] || fail "HOME is not set; name a folder in CTXBRIDGE_INSTALL_DIR"

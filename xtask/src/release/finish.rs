@@ -1,4 +1,4 @@
-//! What stands beside the archives of a release: checksums, installers, manifests for package managers, notes.
+//! All that is beside the archives of a release: checksums, installers, manifests for package managers, notes.
 
 use std::cell::RefCell;
 use std::fs;

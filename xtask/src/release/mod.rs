@@ -1,4 +1,4 @@
-//! `cargo xtask release` and `cargo xtask npm`: what a release consists of, made from the binaries of all systems.
+//! `cargo xtask release` and `cargo xtask npm`: all that a release consists of, made from the binaries of all systems.
 
 mod finish;
 mod npm;

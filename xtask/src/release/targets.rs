@@ -7,9 +7,9 @@ use super::{NAME, VERSION};
 pub struct Target {
     /// Rust's name of it.
     pub triple: &'static str,
-    /// What Node.js says in `process.platform`, and npm in `os`.
+    /// Name of the system in Node.js's `process.platform` and in npm's `os`.
     pub npm_os: &'static str,
-    /// What Node.js says in `process.arch`, and npm in `cpu`.
+    /// Name of the processor in Node.js's `process.arch` and in npm's `cpu`.
     pub npm_cpu: &'static str,
 }
 

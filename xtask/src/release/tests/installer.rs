@@ -98,7 +98,7 @@ impl Machine {
 
 fn serve(mut stream: TcpStream, folder: &Path) {
     let mut lines = BufReader::new(stream.try_clone().unwrap()).lines().map_while(Result::ok);
-    let name = lines.next().and_then(|line| Some(line.split(' ').nth(1)?.trim_start_matches('/').to_owned()));
+    let name = lines.next().and_then(|line| Some(line.split(' ').nth(1)?.strip_prefix('/')?.to_owned()));
     lines.find(String::is_empty);
     let (status, body) = match fs::read(folder.join(name.unwrap_or_default())) {
         Ok(body) => ("200 OK", body),
@@ -136,7 +136,8 @@ fn it_installs_runs_and_is_replaced_in_any_shell() {
         assert_eq!(done(Command::new(machine.program()).args(["say", "a b"]).output().unwrap()), "[a b]");
 
         fs::write(machine.program(), "an old one").unwrap();
-        done(machine.installer("sh").output().unwrap());
+        let with_slash = format!("{}/", machine.address);
+        done(machine.installer(shell).env("CTXBRIDGE_BASE_URL", with_slash).output().unwrap());
         assert_eq!(done(Command::new(machine.program()).arg("--version").output().unwrap()), format!("ctxbridge {VERSION}\n"));
         assert_eq!(files_below(&machine.home().join(".local/bin")), [machine.program()]);
         assert_eq!(fs::metadata(machine.program()).unwrap().permissions().mode() & 0o777, 0o755);
