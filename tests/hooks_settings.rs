@@ -5,6 +5,7 @@ mod commands;
 mod edits;
 mod files;
 mod generated;
+mod launcher;
 mod matchers;
 mod plugin;
 mod project;

@@ -7,7 +7,9 @@ type Row = { role: 'user' | 'assistant'; text: string; toolUses: Call[]; toolRes
 type Compaction = { trigger: string; instructions?: string; agentId?: string; messages: Row[] }
 type Answer = { messages?: (Row | { row: number })[] }
 
-const PROGRAM = 'ctxbridge'
+// The launcher looks for the program; there is no `sh` on Windows, but the PATH.
+const LAUNCHER = decodeURIComponent(import.meta.url).replace(/^file:\/\//, '').replace(/hooks\/[^/]*$/, 'bin/ctxbridge')
+const PROGRAM = /^\/[a-z]:/i.test(LAUNCHER) ? ['ctxbridge'] : ['sh', LAUNCHER]
 // The wish of the plugin ctxbridge-threshold, which wants no summary.
 const WISH = 'ctxbridge: fold'
 
@@ -24,7 +26,7 @@ export const register = (on) => {
   // `ctxbridge doctor` tells by this whether the client loads this file.
   on('session.start', async ($, e, next) => {
     const stdin = JSON.stringify({ session_id: await $.session.id(), cwd: await $.session.cwd() })
-    await $.process.run([PROGRAM, 'mod', 'loaded'], { stdin, timeoutMs: 2000 })
+    await $.process.run([...PROGRAM, 'mod', 'loaded'], { stdin, timeoutMs: 2000 })
     return next(e)
   }).catch(($, e, next) => next(e))
 
@@ -34,7 +36,7 @@ export const register = (on) => {
     if (e.instructions?.trim() && !isWished) return next(e)
     const { trigger, agentId: agent_id } = e
     const asked = { session_id: await $.session.id(), cwd: await $.session.cwd(), trigger, agent_id, messages: e.messages.map(plain) }
-    const { exitCode, stdout } = await $.process.run([PROGRAM, 'mod', 'answer'], { stdin: JSON.stringify(asked), timeoutMs: 8000 })
+    const { exitCode, stdout } = await $.process.run([...PROGRAM, 'mod', 'answer'], { stdin: JSON.stringify(asked), timeoutMs: 8000 })
     const answer: Answer = exitCode === 0 ? JSON.parse(stdout) : {}
     if (answer.messages) return { messages: answer.messages.map((m) => ('row' in m ? e.messages[m.row] : m)) }
     return isWished ? { skip: 'folding would not free enough' } : next(e)

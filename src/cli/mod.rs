@@ -37,6 +37,7 @@ mod setup;
 mod stats;
 mod statusline;
 mod uninstall;
+mod wired_program;
 
 use std::process::ExitCode;
 

@@ -10,10 +10,10 @@ use super::client_mod::user_settings;
 use super::output::{GOOD, short, styled};
 use super::{CommandOutcome, Output};
 use crate::autopilot::{FALLBACK, StatusLine, StatuslineInput, WindowStateStore, compact_window_tokens, gather, percent};
+use crate::cli::wired_program::wired_program;
 use crate::client_mod::way::PruningWay;
 use crate::hook::settings::editor::Editor;
 use crate::hook::settings::statusline::{StatuslineState, statusline_state};
-use crate::hook::settings::wiring::own_program;
 use ctxbridge_archive::quote::printable;
 use ctxbridge_common::paths;
 use ctxbridge_config::{Config, ConfigSources};
@@ -71,7 +71,7 @@ impl StatuslineArgs {
 fn install(output: &mut Output) -> anyhow::Result<CommandOutcome> {
     output.reports();
     let (data, settings) = (paths::data_dir()?, user_settings()?);
-    let program = own_program(&std::env::current_exe()?, std::env::var_os("PATH").as_deref())?;
+    let program = wired_program()?;
     let notice = |text: &str| output.note(text);
     let is_new = Editor::new(&data, &notice).add_statusline(&settings, &program, true)?;
     let state = statusline_state(&settings)?;

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use include_dir::{Dir, include_dir};
 use serde_json::{Value, json};
 
+use crate::hook::Event;
+use crate::hook::settings::plugin;
 use ctxbridge_common::{files, paths};
 
 static PLUGIN: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/plugin");
@@ -17,8 +19,10 @@ pub const NAME: &str = "ctxbridge";
 /// Name of the plugin that asks for a compaction at a threshold of the user's.
 pub const THRESHOLD_NAME: &str = "ctxbridge-threshold";
 
-/// Name of the program in the plugin's files, which runs if it is on the PATH.
-const PROGRAM: &str = "ctxbridge";
+/// Files that look for the program.
+const LAUNCHER: &str = "bin/";
+/// Begin of the line in the module that says how the program is run.
+const PROGRAM_LINE: &str = "const PROGRAM = ";
 
 /// Files that run the program.
 const HOOKS: [&str; 2] = ["hooks/hooks.json", "hooks/post-compact.json"];
@@ -46,7 +50,7 @@ pub struct PluginValues<'a> {
 impl Marketplace {
     /// The one of a data folder.
     pub fn in_dir(data: &Path) -> Self {
-        Self { folder: data.join("mod").join("marketplace") }
+        Self { folder: plugin::marketplace(data) }
     }
 
     /// The folder of the plugin, which the client reads in place.
@@ -89,6 +93,10 @@ impl Marketplace {
         let mut files = Vec::new();
         let mut offered = vec![(NAME, "Answers compactions without a summary, archives every turn, and finds turns again")];
         for_each_file(&PLUGIN, &mut |name, text| {
+            // Here it is known where the program is.
+            if name.starts_with(LAUNCHER) {
+                return;
+            }
             files.push((self.plugin().join(name), with_program(name, text, values.program)));
         });
         if let Some(tokens) = values.threshold_tokens {
@@ -128,22 +136,28 @@ fn marketplace(offered: &[(&str, &str)]) -> String {
 /// A file of the plugin that runs the program by its path.
 fn with_program(name: &str, text: &str, program: &Path) -> String {
     let program = program.to_string_lossy();
-    if HOOKS.contains(&name) {
-        let quoted =
-            format!("\"{}\"", program.replace('\\', "\\\\").replace('"', "\\\"").replace('$', "\\$").replace('`', "\\`"));
-        let mut value: Value = serde_json::from_str(text).unwrap_or_default();
-        for hook in value["hooks"].as_object_mut().into_iter().flat_map(|events| events.values_mut()).flat_map(hooks_of) {
-            if let Some(rest) = hook["command"].as_str().and_then(|command| command.strip_prefix(PROGRAM)) {
-                hook["command"] = format!("{quoted}{rest}").into();
-            }
-        }
-        return pretty(&value);
-    }
+    let mut value: Value = serde_json::from_str(text).unwrap_or_default();
     match name {
-        MODULE => text.replace(&format!("const PROGRAM = '{PROGRAM}'"), &format!("const PROGRAM = {}", Value::from(&*program))),
+        MODULE => {
+            let own = format!("{PROGRAM_LINE}{}", json!([program]));
+            text.lines()
+                .map(|line| if line.starts_with(PROGRAM_LINE) { &own } else { line })
+                .map(|line| line.to_owned() + "\n")
+                .collect()
+        }
         MCP => {
-            let mut value: Value = serde_json::from_str(text).unwrap_or_default();
             value["mcpServers"][NAME]["command"] = (&*program).into();
+            pretty(&value)
+        }
+        _ if HOOKS.contains(&name) => {
+            for (event, groups) in value["hooks"].as_object_mut().into_iter().flatten() {
+                let Some(event) = Event::ALL.into_iter().find(|known| known.name() == event) else { continue };
+                for hook in hooks_of(groups) {
+                    // Each release that has modules starts a program without a shell.
+                    hook["command"] = (&*program).into();
+                    hook["args"] = json!(["hook", event.slug()]);
+                }
+            }
             pretty(&value)
         }
         _ => text.to_owned(),
@@ -183,13 +197,14 @@ mod tests {
         let plugin = marketplace.plugin();
         for name in HOOKS {
             let mut hooks = json_of(&plugin.join(name));
-            let groups = hooks["hooks"].as_object_mut().expect("events").values_mut();
-            let commands: Vec<String> =
-                groups.flat_map(hooks_of).map(|hook| hook["command"].as_str().unwrap_or_default().to_owned()).collect();
-            assert!(!commands.is_empty());
-            assert!(commands.iter().all(|command| command.starts_with("\"/opt/my tools/ctxbridge\" hook ")), "{commands:?}");
+            for (event, groups) in hooks["hooks"].as_object_mut().expect("events") {
+                for hook in hooks_of(groups) {
+                    assert_eq!(hook["command"], "/opt/my tools/ctxbridge");
+                    assert_eq!(Event::from_slug(hook["args"][1].as_str().expect("a slug")).map(Event::name), Some(&**event));
+                }
+            }
         }
-        assert!(read(&plugin.join(MODULE)).contains("const PROGRAM = \"/opt/my tools/ctxbridge\"\n"));
+        assert!(read(&plugin.join(MODULE)).contains("const PROGRAM = [\"/opt/my tools/ctxbridge\"]\n"));
         assert_eq!(json_of(&plugin.join(MCP))["mcpServers"]["ctxbridge"]["command"], "/opt/my tools/ctxbridge");
         marketplace.remove().expect("removed");
         marketplace.remove().expect("nothing to do");

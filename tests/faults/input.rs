@@ -115,11 +115,19 @@ fn a_path_that_is_not_unicode() {
 fn a_release_with_no_known_signature() {
     for version in ["1.0.0", "0.2.9"] {
         let bytes = Bundle::new().version(version).into_bytes();
-        refuses(
-            &bytes,
-            &["is for releases >=1.0.60", &format!("and this is {version}"), "no signature is known", "upgrade ctxbridge"],
-        );
+        refuses(&bytes, &["is for releases >=1.0.60", &format!("and this is {version}"), "use a release that it is for"]);
     }
+}
+
+/// No newer ctxbridge would have it, so none is advised.
+#[test]
+fn a_patch_that_ended_before_this_release() {
+    let client = Client::new(Bundle::new().version("2.1.111"));
+    let before = client.photo();
+    let ran = client.run(&["apply", "--no-smoke", "--patch", "microcompact-thresholds"]);
+    let ran = ran.refused(&["is for releases >=1.0.60, <2.1.69", "and this is 2.1.111", "leave this patch out"]);
+    assert!(!ran.stderr.contains("upgrade ctxbridge"), "{ran:?}");
+    client.assert_untouched(&before);
 }
 
 #[test]

@@ -38,7 +38,12 @@ fn the_plugin_wires_what_the_install_does() {
         let groups: Map<String, Value> = hooks(&events, "ctxbridge", HookForm::Shell)
             .iter()
             .map(|hook| {
-                let handlers = json!([{ "type": "command", "command": hook.command, "timeout": hook.timeout }]);
+                // The launcher, in a shell of Unix. PowerShell knows no `exec`, and goes on to what is on the PATH; whatever it finds,
+                // the client must not take an error for a verdict.
+                let run = &hook.command;
+                let launch = run.replacen("ctxbridge", "exec sh \"${CLAUDE_PLUGIN_ROOT}/bin/ctxbridge\"", 1);
+                let handlers =
+                    json!([{ "type": "command", "command": format!("{launch}; {run}; exit 0"), "timeout": hook.timeout }]);
                 let group = match hook.matcher {
                     Some(matcher) => json!({ "matcher": matcher, "hooks": handlers }),
                     None => json!({ "hooks": handlers }),
@@ -90,7 +95,7 @@ fn the_manifests_name_what_is_there() {
     // The command may call only what the server offers, by the name that the client makes of it.
     let server = json_of("plugin/.mcp.json");
     let (name, run) = server["mcpServers"].as_object().unwrap().iter().next().unwrap();
-    assert_eq!((run["command"].as_str(), &run["args"]), (Some("ctxbridge"), &json!(["mcp"])));
+    assert_eq!((run["command"].as_str(), &run["args"]), (Some("${CLAUDE_PLUGIN_ROOT}/bin/ctxbridge"), &json!(["mcp"])));
     let command = fs::read_to_string(source("plugin/commands/recall.md")).unwrap();
     let prefix = format!("mcp__plugin_ctxbridge_{name}__");
     let allowed = command.lines().find_map(|line| line.strip_prefix("allowed-tools: ")).unwrap();
@@ -117,7 +122,7 @@ fn an_enabled_plugin_counts_as_wired() {
     insta::assert_snapshot!(run(&["status", "--scope", "user"]), @"
     exit code: 1
     user     ~/.claude/settings.json (no hook of ctxbridge)
-    plugin   ✗ the plugin is enabled, but calls `ctxbridge`, which is not on the PATH
+    plugin   ✗ the plugin is enabled, but finds no `ctxbridge`
     ✗ not wired: SessionStart, UserPromptSubmit, PreToolUse, PostToolUse, PreCompact, PostCompact, Stop, SubagentStop, SessionEnd; `ctxbridge hooks install` wires them
     ");
     std::os::unix::fs::symlink(program(), sandbox.path("bin/ctxbridge")).unwrap();

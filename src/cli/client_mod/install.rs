@@ -4,10 +4,10 @@ use serde_json::json;
 
 use super::{ClientPathArg, user_settings};
 use crate::cli::output::{DIM, GOOD, styled};
+use crate::cli::wired_program::wired_program;
 use crate::cli::{CommandOutcome, Output, configuration};
 use crate::client_mod::install::{ENABLING_VARIABLE, InstalledPlugin, ModInstaller, ReleaseSupport};
 use crate::client_mod::plugin::{Marketplace, PluginValues};
-use crate::hook::settings::wiring::own_program;
 use ctxbridge_common::paths;
 
 #[derive(Debug, clap::Args)]
@@ -37,7 +37,7 @@ impl ModInstallArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         output.reports();
         let (data, target, settings) = (paths::data_dir()?, self.client.target()?, user_settings()?);
-        let program = own_program(&std::env::current_exe()?, std::env::var_os("PATH").as_deref())?;
+        let program = wired_program()?;
         output.progress("asking the client to install the plugin");
         let installer = ModInstaller { data: &data, target: &target, settings: &settings };
         let threshold_tokens = configuration(output).client_mod.threshold_tokens;

@@ -4,12 +4,13 @@ use serde_json::json;
 
 use super::{ClientArg, CommandOutcome, Output, ScopeArg, events_of_some, names, places, scopes, short};
 use crate::cli::output::{DIM, GOOD, styled};
+use crate::cli::wired_program::wired_program;
 use crate::hook::Event;
 use crate::hook::settings::clients::Readers;
 use crate::hook::settings::editor::{Editor, Installed, InstalledState};
 use crate::hook::settings::scope::{SettingsPaths, SettingsScope};
 use crate::hook::settings::status::{ScopeStatus, status};
-use crate::hook::settings::wiring::{HookForm, UnsupportedEvent, hooks, own_program};
+use crate::hook::settings::wiring::{HookForm, UnsupportedEvent, hooks};
 use ctxbridge_common::paths;
 
 #[derive(Debug, clap::Args)]
@@ -37,8 +38,7 @@ impl HooksInstallArgs {
         let file = places.file(scope)?;
         let readers = self.client.readers(&places, output);
         let (wanted, left_out) = events_of_some(&readers)?;
-        let path = std::env::var_os("PATH");
-        let own = own_program(&std::env::current_exe()?, path.as_deref())?;
+        let own = wired_program()?;
         let program = scope.program(&own);
         let notice = |text: &str| output.note(text);
         let hooks = hooks(&wanted, program, HookForm::for_all(&readers.clients, readers.unknown.is_empty()));

@@ -73,10 +73,9 @@ fn tell(status: &HooksStatus, readers: &Readers, output: &mut Output) -> anyhow:
     let bad = |text: String| format!("{} {text}", styled(BAD, "✗"));
     match status.plugin_runs {
         Some(true) => output.prose(2, format!("plugin   {} the plugin is enabled, and wires all of them", styled(GOOD, "✓")))?,
-        Some(false) => output.prose(
-            2,
-            format!("plugin   {} the plugin is enabled, but calls `ctxbridge`, which is not on the PATH", styled(BAD, "✗")),
-        )?,
+        Some(false) => {
+            output.prose(2, format!("plugin   {} the plugin is enabled, but finds no `ctxbridge`", styled(BAD, "✗")))?
+        }
         None => {}
     }
     if status.disabled {

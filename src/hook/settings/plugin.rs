@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use memchr::memmem;
 use serde_json::Value;
@@ -13,15 +13,20 @@ use serde_json::Value;
 use super::command::runs;
 use super::document::{SettingsDocument, decode};
 use super::scope::{SettingsPaths, SettingsScope};
-use super::wiring::wiring;
+use super::wiring::{PROGRAM_NAME, wiring};
 use crate::hook::Event;
-use ctxbridge_common::files;
+use ctxbridge_common::{files, paths};
 
 /// Name of the plugin, in its manifest and before the `@` of a marketplace.
 pub const NAME: &str = "ctxbridge";
 
 /// Variable with a plugin's folder, for its hooks.
 pub const ROOT_VARIABLE: &str = "CLAUDE_PLUGIN_ROOT";
+
+/// The marketplace in our data folder that `mod install` makes: there, the plugin has the path of the program in its files.
+pub fn marketplace(data: &Path) -> PathBuf {
+    data.join("mod").join("marketplace")
+}
 
 /// Returns the flags in a settings file that enable the plugin, by marketplace.
 pub(super) fn enabled_plugins(document: &SettingsDocument<'_>) -> BTreeMap<String, bool> {
@@ -37,6 +42,17 @@ pub(super) fn enabled_plugins(document: &SettingsDocument<'_>) -> BTreeMap<Strin
 pub fn is_wired_in_settings(event: Event, root: &Path, places: &SettingsPaths, path: Option<&OsStr>) -> bool {
     // Somebody else's variable, which a client that a plugin starts hands down to its hooks, says nothing about us.
     is_ours(root) && SettingsScope::ALL.into_iter().any(|scope| wires(event, scope, places, path) == Some(true))
+}
+
+/// `true` if the plugin finds the program: its launcher, or that `mod install` has written the path down.
+pub(super) fn finds_program(path: Option<&OsStr>) -> bool {
+    let data = paths::data_path().ok();
+    let is_written = data.as_ref().is_some_and(|data| marketplace(data).join(NAME).is_dir());
+    let folders = data.into_iter().map(|data| data.join("bin"));
+    let folders =
+        folders.chain(paths::home_dir().into_iter().flat_map(|home| [home.join(".local/bin"), home.join(".cargo/bin")]));
+    let in_folder = |folder: &Path| runs(&folder.join(PROGRAM_NAME).to_string_lossy(), None) == Some(true);
+    is_written || runs(PROGRAM_NAME, path) != Some(false) || folders.into_iter().any(|folder| in_folder(&folder))
 }
 
 fn is_ours(root: &Path) -> bool {

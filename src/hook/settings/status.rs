@@ -10,7 +10,7 @@ use super::command::runs;
 use super::document::{FoundHook, SettingsDocument, decode};
 use super::file::SettingsFile;
 use super::scope::{SettingsPaths, SettingsScope};
-use super::wiring::{PROGRAM_NAME, UnsupportedEvent, wiring};
+use super::wiring::{UnsupportedEvent, wiring};
 use super::{DocumentError, HookSettingsError, plugin};
 use crate::hook::Event;
 
@@ -128,7 +128,7 @@ pub fn status(
     // A later scope has the last word.
     let plugins: BTreeMap<_, _> = counting.iter().flat_map(|scope| &scope.plugins).collect();
     let plugin = plugins.values().any(|enabled| **enabled);
-    let plugin_runs = plugin.then(|| runs(PROGRAM_NAME, path) != Some(false));
+    let plugin_runs = plugin.then(|| plugin::finds_program(path));
     let has = |event| plugin_runs == Some(true) || counting.iter().any(|scope| scope.has(event));
     let missing: Vec<_> = wanted.iter().copied().filter(|event| !has(*event)).collect();
     let twice = Event::ALL.into_iter().filter(|event| counting.iter().filter(|scope| scope.has(*event)).count() > 1).collect();

@@ -116,9 +116,8 @@ fn offer(can_force: bool) -> &'static str {
 fn next_step(cause: &PlanError) -> &'static str {
     match cause {
         PlanError::Locate(_) => "; is this the client's cli.js? If so, reinstall the client",
-        PlanError::NotApplicable { .. } => {
-            "; no signature is known for this release: use one that the patch is for, or upgrade ctxbridge"
-        }
+        // A patch without an end is for all that is to come, so no newer ctxbridge will have it for this release.
+        PlanError::NotApplicable { .. } => "; use a release that it is for, or leave this patch out",
         PlanError::Drift { .. } => "; upgrade ctxbridge, or report this release if there is nothing newer",
         PlanError::NameTaken { .. } => "; reinstall the client to get its original back",
         PlanError::Splice(_) => "; apply them one at a time, and please report this",
