@@ -237,7 +237,7 @@ fn usage_json(error: &clap::Error) -> serde_json::Value {
 
 /// Mends the archive after an error if its pages are damaged. What was printed cannot be taken back, so the command is not run again.
 fn mend_archive(output: &Output) {
-    let Ok(data) = paths::data_dir() else { return };
+    let Ok(data) = paths::data_path() else { return };
     // Only an error that has this cause is worth reading all of the archive.
     if recovery::damaged_pages(&data).is_ok_and(|pages| pages > 0) {
         match recovery::mend_if_damaged(&data) {

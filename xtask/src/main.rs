@@ -8,6 +8,7 @@ mod cross;
 mod dashboard;
 mod distill;
 mod doors;
+mod mac;
 mod picture;
 mod release;
 mod releases;
@@ -52,6 +53,8 @@ enum Command {
     Release(release::ReleaseArgs),
     /// Make the packages for npm out of a release's archives
     Npm(release::NpmArgs),
+    /// Look, on a Mac, at what only a Mac shows: signatures, entitlements, attributes of a patched client
+    MacCheck(mac::MacArgs),
     /// Make the static embedding, which is part of the program, out of the installed model
     Distill,
     /// Make the picture in README.md from a run of `ctxbridge demo`
@@ -85,6 +88,7 @@ fn main() -> ExitCode {
         Command::Cross(args) => cross::run(&args),
         Command::Release(args) => release::run(&args),
         Command::Npm(args) => release::run_npm(&args),
+        Command::MacCheck(args) => mac::run(&args),
         Command::Distill => distill::run(),
         Command::Picture => picture::run(),
         Command::DashboardPictures(args) => dashboard::run(&args),

@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 use ctxbridge_common::digest::{self, Hasher};
 use ctxbridge_common::files::{lock_within, open_lock, private};
-use ctxbridge_common::paths::{PathsError, create_private_dir, data_dir};
+use ctxbridge_common::paths::{PathsError, create_private_dir, data_path};
 
 /// Name of the model, and of its folder.
 pub const MODEL: &str = "minilm-384";
@@ -163,7 +163,7 @@ pub enum InstallError {
 /// # Errors
 /// If there is no folder for data.
 pub fn folder() -> Result<PathBuf, PathsError> {
-    Ok(folder_in(&data_dir()?))
+    Ok(folder_in(&data_path()?))
 }
 
 /// Returns the model's folder in a data folder.

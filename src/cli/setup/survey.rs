@@ -18,6 +18,7 @@ use crate::hook::settings::statusline::{StatuslineState, statusline_state};
 use crate::hook::settings::wiring::WIRED;
 use crate::hook::{Event, supported_events};
 use ctxbridge_archive::embed::install as model;
+use ctxbridge_archive::open::Location;
 use ctxbridge_archive::store::sqlite::LockPolicy;
 use ctxbridge_archive::transcript_paths::{client_folder, transcripts_below};
 use ctxbridge_common::{files, paths};
@@ -154,7 +155,9 @@ fn is_of_agent(path: &std::path::Path) -> bool {
 /// Number of sessions in the archive, and of transcripts whose session is not in it. An archive that cannot be read now has none.
 fn archived(transcripts: &[PathBuf]) -> (u64, u64) {
     let all = transcripts.len() as u64;
-    let Ok(location) = archives::location(&archives::settings()) else { return (0, all) };
+    // Looking makes no folder.
+    let Ok(data) = paths::data_path() else { return (0, all) };
+    let location = Location::of(&data, &archives::settings().archive);
     let Ok(Some(mut store)) = location.open_without_repair(LockPolicy::Interactive) else { return (0, all) };
     let Ok(totals) = store.totals() else { return (0, all) };
     let is_archived = |path: &&PathBuf| {

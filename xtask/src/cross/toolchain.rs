@@ -17,7 +17,11 @@ const PACKAGES: [&str; 5] = ["rustc-web", "libstd-rust-web-1.96", "libstd-rust-w
 /// The C compiler and linker for all but Windows, and what calls it for cargo.
 const ZIG: [&str; 2] = ["ziglang==0.17.1", "cargo-zigbuild==0.24.1"];
 /// The C compiler and linker for Windows.
-const MINGW: &str = "x86_64-w64-mingw32-gcc";
+pub const MINGW: &str = "x86_64-w64-mingw32-gcc";
+
+/// Objects of musl that the compiler links from a folder of its own.
+const MUSL_OBJECTS: [&str; 9] =
+    ["crt1.o", "rcrt1.o", "Scrt1.o", "crti.o", "crtn.o", "crtbegin.o", "crtbeginS.o", "crtend.o", "crtendS.o"];
 
 /// Everything that `target/tools/cross` holds.
 pub struct Toolchain {
@@ -98,7 +102,8 @@ impl Toolchain {
 
     /// Makes the standard library of a target, from its source, and lays it beside those that are there. Then cargo needs to be told of
     /// nothing but the target.
-    pub fn make_std(&self, triple: &str, steps: &mut Steps) -> Result<()> {
+    pub fn make_std(&self, target: Target, steps: &mut Steps) -> Result<()> {
+        let triple = target.triple;
         let library = self.library(triple);
         if library.is_dir() {
             return Ok(());
@@ -124,8 +129,28 @@ impl Toolchain {
                 fs::copy(&file, new.join(file_name(&file)))?;
             }
         }
+        if !target.by_zig {
+            self.make_start_files(triple, &new)?;
+        } else if triple.ends_with("musl") {
+            // zig has all of them itself, and leaves out those that the compiler names with this folder.
+            let folder = new.join("self-contained");
+            fs::create_dir_all(&folder)?;
+            MUSL_OBJECTS.iter().try_for_each(|name| fs::write(folder.join(name), ""))?;
+        }
         fs::rename(&new, &library)?;
         Ok(fs::remove_dir_all(empty.join("target"))?)
+    }
+
+    /// The files that programs of Windows begin and end with, which mingw links and cargo does not make.
+    fn make_start_files(&self, triple: &str, library: &Path) -> Result<()> {
+        let source = self.sysroot().join(format!("usr/src/rustc-{RUST}.0/library/rtstartup"));
+        for name in ["rsbegin", "rsend"] {
+            let mut make = Command::new(self.folder.join("bin/rustc"));
+            make.args(["--target", triple, "--emit=obj", "-o"]).arg(library.join(format!("{name}.o")));
+            let made = make.arg(source.join(format!("{name}.rs"))).env("RUSTC_BOOTSTRAP", "1").status()?;
+            ensure!(made.success(), "{name}.o cannot be made");
+        }
+        Ok(())
     }
 
     /// A command of cargo for a target, in a build folder of its own.
@@ -134,8 +159,22 @@ impl Toolchain {
             true => Command::new(self.folder.join("python/bin/cargo-zigbuild")),
             false => Command::new(&self.cargo),
         };
+        let verb = if target.by_zig && verb == "build" { "zigbuild" } else { verb };
         command.args([verb, "--target", target.triple]).current_dir(root());
         self.rust(command)
+    }
+
+    /// A program that was built for a target.
+    pub fn built(&self, target: Target, name: &str) -> PathBuf {
+        let extension = if target.triple.contains("windows") { ".exe" } else { "" };
+        crate::tools::target().join("cross").join(target.triple).join("debug").join(format!("{name}{extension}"))
+    }
+
+    /// A folder for what running a target's programs needs.
+    pub fn folder_for(&self, target: Target) -> Result<PathBuf> {
+        let folder = self.folder.join("run").join(target.triple);
+        fs::create_dir_all(&folder)?;
+        Ok(folder)
     }
 
     /// `true` if C for Windows can be compiled.
