@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 use std::time::{Duration, Instant};
 
 use ctxbridge::client::{Client, ConversationLimits, releases};
-use ctxbridge::common::digest;
+use ctxbridge::common::{digest, paths};
 use ctxbridge::demo;
 use ctxbridge::patch::install::Target;
 use ctxbridge::stub::Stub;
@@ -103,7 +103,7 @@ impl Machine {
     /// Sessions after an upgrade to `version`, which is what `claude` leads to now.
     #[track_caller]
     fn follows(&self, version: &str) {
-        let published = digest::of_file(&fs::canonicalize(self.claude()).unwrap()).unwrap();
+        let published = digest::of_file(&paths::real(self.claude()).unwrap()).unwrap();
         assert_ne!(self.state(), "patched");
         self.session();
         let kept = self.kept();
@@ -113,7 +113,7 @@ impl Machine {
         assert_eq!(self.kept()["is_told"], true, "the next session's start says so");
         // Who reverts it does not want it.
         self.done(&["patch", "revert"]);
-        assert_eq!(digest::of_file(&fs::canonicalize(self.claude()).unwrap()).unwrap(), published);
+        assert_eq!(digest::of_file(&paths::real(self.claude()).unwrap()).unwrap(), published);
         let again = self.ctxbridge(self.folder.path(), &["patch", "keep"]);
         assert_eq!(again.status.code(), Some(1), "{again:?}");
         assert_eq!(self.state(), "unpatched");
