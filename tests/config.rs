@@ -84,6 +84,7 @@ fn without_anything_the_defaults_hold() {
     archive.warm_after_days = 30
     archive.cold_after_days = 180
     archive.cold_folder = null
+    patch.keep = false
     prune.enabled = true
     prune.policy = "fold"
     prune.keep_turns = 4
@@ -148,7 +149,7 @@ fn each_layer_is_over_the_one_before() {
 #[test]
 fn every_key_can_be_set_in_a_file_and_by_its_variable() {
     let text = "[archive]\nenabled = false\nexclude = [\"~/clients/*\"]\nprivate = \"keep\"\nstore = \"jsonl\"\njsonl_folder = \"/mnt/lines\"\nrestore_budget = 1\ninstruction_budget = 2\nauto_optimize = false\nretention_days = 3\nadaptive_retention = false\nsize_target_mb = 0\nwarm_after_days = 1\ncold_after_days = 2\ncold_folder = \"/mnt/cold\"\n\
-                [prune]\nenabled = false\npolicy = \"reference\"\nkeep_turns = 5\nthreshold_tokens = 1\nmax_chars = 2\nkeep_tokens = 3\nprotect_tools = [\"Bash\"]\nprotect_files = []\n\
+                [patch]\nkeep = true\n[prune]\nenabled = false\npolicy = \"reference\"\nkeep_turns = 5\nthreshold_tokens = 1\nmax_chars = 2\nkeep_tokens = 3\nprotect_tools = [\"Bash\"]\nprotect_files = []\n\
                 [mod]\nthreshold_tokens = 90000\n[autopilot]\nenabled = false\nwindow = 1000000\nwarn = 0.5\noptimize = 0.6\nnotify = \"always\"\n[recall]\nprompts = false\nagents = false\nstart = true\nexclude = [\"/srv\"]\n[bundle]\nenabled = false\n[hooks]\ngate = \"block-auto\"\nevent_log = true\n\
                 [postgres]\nurl = \"postgres://ann@db/team\"\nhost = \"db\"\nport = 5433\ndatabase = \"team\"\nuser = \"ann\"\npassword = \"***\"\nssl = \"off\"\nca_file = \"/etc/ca.pem\"\ntenant = \"acme\"\nvisibility = \"team\"\nauto_sync = false\nsearch = false\ntimeout_s = 3\n\
                 [redact]\npatterns = ['[A-Z]{4}-\\d+', \"a\"]\nallow = [\"^TEST\"]\n";
@@ -163,7 +164,7 @@ fn every_key_can_be_set_in_a_file_and_by_its_variable() {
     }
     let by_variable = layers.load();
     assert_eq!(by_variable.archive, by_file.archive);
-    assert_eq!(by_variable.prune, by_file.prune);
+    assert_eq!((by_variable.patch, by_variable.prune), (by_file.patch, by_file.prune));
     assert_eq!(by_variable.client_mod, by_file.client_mod);
     assert_eq!(by_variable.autopilot, by_file.autopilot);
     assert_eq!((by_variable.recall, by_variable.bundle), (by_file.recall, by_file.bundle));
