@@ -116,6 +116,7 @@ main() {
         /*) ;;
         *) dir=$PWD/$dir ;;
     esac
+    dir=${dir%/}
     target=$(detect)
     expected=$(checksum_for "$target")
     [ -n "$expected" ] || fail "this release has nothing for $target. It is for: {{TARGETS}}"

@@ -1,16 +1,13 @@
 //! The path of this program, as it is written into the client's settings and the plugin.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
 use crate::hook::settings::wiring::own_program;
 use ctxbridge_common::{files, paths};
 use tempfile::NamedTempFile;
-
-/// Folders from which package runners start a program once: what is in them goes when they are cleaned up.
-const RUNNERS: [&str; 3] = ["_npx", "bunx-", "dlx"];
 
 /// Returns the path of the running program that will still be there tomorrow. One that a package runner (`npx`, `bunx`, `pnpm dlx`) brought is
 /// copied into the data folder first.
@@ -23,24 +20,45 @@ pub(super) fn wired_program() -> anyhow::Result<String> {
     if !is_passing(&own) {
         return Ok(own_program(&own, path.as_deref())?);
     }
+    Ok(own_program(&copied(&own)?, None)?)
+}
+
+/// Brings the copy in the data folder up to date, if there is one and a package runner brought the running program: what was wired before
+/// runs the copy.
+///
+/// # Errors
+/// If the program cannot be copied.
+pub(super) fn refresh_copy() -> anyhow::Result<()> {
+    let own = std::env::current_exe()?;
+    let has_copy = own.file_name().is_some_and(|name| paths::data_path().is_ok_and(|data| data.join("bin").join(name).is_file()));
+    if is_passing(&own) && has_copy {
+        copied(&own)?;
+    }
+    Ok(())
+}
+
+fn copied(own: &Path) -> anyhow::Result<PathBuf> {
     let folder = paths::data_dir()?.join("bin");
     let copy = own.file_name().map(|name| folder.join(name)).context("the program has no name")?;
     let place = || {
         paths::create_private_dir(&folder)?;
         let new = NamedTempFile::new_in(&folder)?;
         // With its mode.
-        fs::copy(&own, new.path())?;
+        fs::copy(own, new.path())?;
         files::persist(new, &copy)
     };
     place().with_context(|| {
         format!("cannot copy the program to {}; `npm install -g ctxbridge` puts it where it stays", copy.display())
     })?;
-    Ok(own_program(&copy, None)?)
+    Ok(copy)
 }
 
+/// `true` for a program in a folder of a package runner, which goes when that cleans up.
 fn is_passing(program: &Path) -> bool {
-    let of_runner = |part: &std::ffi::OsStr| RUNNERS.iter().any(|runner| part.to_string_lossy().starts_with(runner));
-    program.iter().any(of_runner)
+    program
+        .iter()
+        .filter_map(|part| part.to_str())
+        .any(|part| matches!(part, "_npx" | "dlx") || part.starts_with("bunx-") || part.starts_with("dlx-"))
 }
 
 #[cfg(test)]

@@ -141,6 +141,7 @@ fn with_program(name: &str, text: &str, program: &Path) -> String {
         MODULE => {
             let own = format!("{PROGRAM_LINE}{}", json!([program]));
             text.lines()
+                .filter(|line| !line.starts_with("// The launcher") && !line.starts_with("const LAUNCHER"))
                 .map(|line| if line.starts_with(PROGRAM_LINE) { &own } else { line })
                 .map(|line| line.to_owned() + "\n")
                 .collect()

@@ -25,7 +25,6 @@ pub(super) fn agent(context: &HookContext) -> Result<HookReply, HookError> {
 }
 
 pub(super) fn session(context: &HookContext) -> Result<HookReply, HookError> {
-    patch_keep::start(context);
     let end = context.input.session.as_ref().map(|session| PendingWrite::End {
         session: session.clone(),
         reason: context.input.reason.clone().unwrap_or_else(|| "other".to_owned()),
@@ -45,6 +44,8 @@ pub(super) fn session(context: &HookContext) -> Result<HookReply, HookError> {
     }
     #[cfg(feature = "team")]
     send(context);
+    // Last, since a PATH may lead to a drive that does not answer.
+    patch_keep::start(context);
     archived.map(|()| HookReply::default())
 }
 

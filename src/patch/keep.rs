@@ -1,7 +1,7 @@
 /*!
 Keeping the patch: an upgrade of a patched client is patched in the background.
 
-Hooks that start or end a session ask [`is_due`], and start a process that calls [`keep`]. That process waits until no updater writes, and
+Hooks that start or end a session ask [`find_due`], and start a process that calls [`keep`]. That process waits until no updater writes, and
 patches only with every signature matched and after a test run. What came of it is one line for the user, which the next session's
 start tells once ([`take_news`]).
 */
@@ -16,7 +16,8 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::install::Target;
-use super::notice::{LostPatch, lost_patch};
+use super::journal::seconds_now;
+use super::notice::{LostPatch, lost_by_upgrade};
 use super::patcher::{PatchError, Patcher};
 use super::plan::PlanError;
 use super::smoke::SmokeError;
@@ -32,6 +33,9 @@ const MAX_WAIT: Duration = Duration::from_secs(120);
 /// Name of the file in the data folder.
 const FILE: &str = "patch-keep.json";
 
+/// Time after which a try is made again that failed for a reason that may pass.
+const RETRY_AFTER: Duration = Duration::from_secs(60 * 60);
+
 /// What came of the last try.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct KeepResult {
@@ -41,6 +45,8 @@ struct KeepResult {
     left: Fingerprint,
     /// The version of ctxbridge that tried: a newer one may know more.
     tool_version: String,
+    /// Time of the try, in seconds since 1970.
+    tried_at: i64,
     /// `true` if trying again would come to the same.
     is_final: bool,
     /// One line for the user.
@@ -62,16 +68,23 @@ impl KeepResult {
     fn is_about(&self, client: &Path) -> bool {
         self.client == client && fingerprint(client).is_ok_and(|now| now == self.left)
     }
+
+    /// `true` if another try may come to more.
+    fn may_improve(&self) -> bool {
+        let is_old = seconds_now().abs_diff(self.tried_at) > RETRY_AFTER.as_secs();
+        self.tool_version != env!("CARGO_PKG_VERSION") || (!self.is_final && is_old)
+    }
 }
 
 fn fingerprint(client: &Path) -> io::Result<Fingerprint> {
     fs::metadata(client).map(|metadata| Fingerprint::of(&metadata))
 }
 
-/// `true` if it is worth trying to patch this client, which has lost its patch: nobody tried, or a later try may do better.
-pub fn is_due(data_dir: &Path, lost: &LostPatch) -> bool {
+/// Returns what `claude` leads to, if it is an upgrade of a patched client that is worth a try: nobody tried, or a later try may do better.
+pub fn find_due(data_dir: &Path, path_variable: Option<&OsStr>) -> Option<LostPatch> {
+    let lost = lost_by_upgrade(data_dir, path_variable)?;
     let known = KeepResult::read(data_dir).filter(|known| known.is_about(&lost.path));
-    known.is_none_or(|known| !known.is_final || known.tool_version != env!("CARGO_PKG_VERSION"))
+    known.is_none_or(|known| known.may_improve()).then_some(lost)
 }
 
 /// Returns what came of the last try if the user does not know it yet, and remembers that it was told. What has become of the client
@@ -83,9 +96,9 @@ pub fn take_news(data_dir: &Path) -> Option<String> {
     Some(known.text)
 }
 
-/// Patches the `claude` of this `PATH`, if it is an upgrade of a client that the user patched, with the same patches. The
-/// file has to be unchanged for `quiet_time`, [`QUIET_TIME`] most often. Returns a line for the user, or `None` if there is nothing to
-/// do, another process does it, or an updater is still at work.
+/// Patches what `claude` of this `PATH` leads to, if it is an upgrade of a client that the user patched, with those of its patches that
+/// are for the release. The file has to be unchanged for `quiet_time`, [`QUIET_TIME`] most often. Returns a line for the user, or `None` if
+/// there is nothing to do, another process does it, or an updater is still at work.
 ///
 /// # Errors
 /// If the result cannot be written down.
@@ -100,36 +113,60 @@ pub fn keep(
         return Ok(None);
     }
     let Some(lost) = when_quiet(data_dir, path_variable, quiet_time) else { return Ok(None) };
+    let has_ended = |id: &&String| {
+        let known = patcher.catalog().patches().iter().find(|patch| patch.id == **id);
+        known.is_some_and(|patch| !patch.applies_to(lost.version.as_ref()))
+    };
+    let (ended, wanted): (Vec<_>, Vec<_>) = lost.patches.iter().partition(has_ended);
+    // Where none is left, the reason is that of all.
+    let wanted = if wanted.is_empty() { lost.patches.clone() } else { wanted.into_iter().cloned().collect() };
+    let without = match ended.as_slice() {
+        [] => String::new(),
+        ended => format!(" (without {}, which is not for it)", ended.iter().map(|id| id.as_str()).collect::<Vec<_>>().join(", ")),
+    };
     let applied = Target::at(&lost.path)
         .map_err(PatchError::from)
-        .and_then(|target| patcher.without_exceptions().apply(&target, &lost.patches, true));
+        .and_then(|target| patcher.without_exceptions().apply(&target, &wanted, true));
     let version = lost.version.map(|version| format!(" {version}")).unwrap_or_default();
     let (text, is_final) = match applied {
-        Ok(_) => (format!("Claude Code{version} patched; `ctxbridge patch revert` undoes it"), true),
+        Ok(_) => (format!("Claude Code{version} patched{without}; `ctxbridge patch revert` undoes it"), true),
         Err(error) => {
-            let text = format!(
-                "Claude Code{version} is not patched: {}. Hooks, archive and plugin work without the patch",
-                reason(&error)
-            );
-            (text, is_final(&error))
+            let reason = reason(&error);
+            (
+                format!("Claude Code{version} is not patched: {reason}. Hooks, archive and plugin work without the patch"),
+                is_final(&error),
+            )
         }
     };
     let left = fingerprint(&lost.path)?;
     let is_told =
         KeepResult::read(data_dir).is_some_and(|known| known.is_told && known.is_about(&lost.path) && known.text == text);
     let tool_version = env!("CARGO_PKG_VERSION").to_owned();
-    KeepResult { client: lost.path, left, tool_version, is_final, text: text.clone(), is_told }.write(data_dir)?;
+    let tried_at = seconds_now();
+    KeepResult { client: lost.path, left, tool_version, tried_at, is_final, text: text.clone(), is_told }.write(data_dir)?;
     Ok(Some(text))
 }
 
 /// Waits until the client that has lost its patch is unchanged for that long, and returns it.
 fn when_quiet(data_dir: &Path, path_variable: Option<&OsStr>, quiet_time: Duration) -> Option<LostPatch> {
     let begun = Instant::now();
+    let mut seen: Option<(Fingerprint, Instant)> = None;
     loop {
         // Asked each time: an updater may put another file in its place, or the user patch it.
-        let lost = lost_patch(data_dir, path_variable).filter(|lost| is_due(data_dir, lost))?;
-        let quiet_for = fingerprint(&lost.path).ok()?.age();
-        let Some(missing) = quiet_time.checked_sub(quiet_for).filter(|missing| !missing.is_zero()) else { return Some(lost) };
+        let lost = find_due(data_dir, path_variable)?;
+        let now = fingerprint(&lost.path).ok()?;
+        // A file from an archive may have a time that is yet to come; then our own clock counts.
+        let watched = match &seen {
+            Some((before, since)) if *before == now => since.elapsed(),
+            _ => {
+                seen = Some((now, Instant::now()));
+                Duration::ZERO
+            }
+        };
+        let missing = quiet_time.saturating_sub(now.age().max(watched));
+        if missing.is_zero() {
+            return Some(lost);
+        }
         if begun.elapsed() + missing > MAX_WAIT {
             return None;
         }
@@ -137,7 +174,7 @@ fn when_quiet(data_dir: &Path, path_variable: Option<&OsStr>, quiet_time: Durati
     }
 }
 
-/// The reason in a few words, for a line among others.
+/// The reason in a few words, the same each time, for a line among others.
 fn reason(error: &PatchError) -> String {
     match error {
         PatchError::Plan { cause, .. } if matches!(**cause, PlanError::Drift { .. }) => {
@@ -147,8 +184,10 @@ fn reason(error: &PatchError) -> String {
             "no patch is for this release".to_owned()
         }
         PatchError::Smoke(SmokeError::Patched(what)) => format!("it does not start when it is patched: {what}"),
-        PatchError::Smoke(SmokeError::Original(what, _)) => format!("it does not start here, patched or not: {what}"),
+        PatchError::Smoke(SmokeError::Original(..)) => "it does not start here, patched or not".to_owned(),
         PatchError::Smoke(SmokeError::NotMade(what)) => format!("it cannot be tried here: {what}"),
+        // The file has a name of its own each time.
+        PatchError::Swap(error) => format!("its file cannot be replaced ({})", error.cause.kind()),
         _ => error.to_string().lines().next().unwrap_or_default().trim_end_matches('.').to_owned(),
     }
 }
@@ -156,6 +195,10 @@ fn reason(error: &PatchError) -> String {
 /// `true` if the same file would fail again.
 fn is_final(error: &PatchError) -> bool {
     use PatchError::{Backup, Journal, Lock, Raced, Smoke, Swap, Target};
-    // Where the original does not start, either, something is missing here that may come back.
-    !matches!(error, Backup(_) | Journal(_) | Lock(_) | Raced { .. } | Smoke(SmokeError::Original(..)) | Swap(_) | Target(_))
+    match error {
+        Swap(error) => matches!(error.cause.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem),
+        // Where the original does not start, either, something is missing here that may come back.
+        Backup(_) | Journal(_) | Lock(_) | Raced { .. } | Smoke(SmokeError::Original(..)) | Target(_) => false,
+        _ => true,
+    }
 }

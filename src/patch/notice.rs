@@ -53,6 +53,26 @@ pub fn lost_patch(data_dir: &Path, path_variable: Option<&OsStr>) -> Option<Lost
     Some(LostPatch { path: client.path, version: client.version, patches: before.patches.clone(), text })
 }
 
+/// Returns the client that lost its patch, as [`lost_patch`], if it is a newer release in the place of one that is patched: the same
+/// file, or one whose path differs in nothing but versions. Of several such places before it, the last that the user patched or reverted
+/// counts. `patches` are those of that one.
+pub fn lost_by_upgrade(data_dir: &Path, path_variable: Option<&OsStr>) -> Option<LostPatch> {
+    let lost = lost_patch(data_dir, path_variable)?;
+    let place = without_versions(&lost.path);
+    let last = Journal::open_read_only(data_dir)?.last_patches().ok()?;
+    let (_, before) = last.into_iter().find(|(path, _)| without_versions(path) == place)?;
+    let before = before?;
+    let was = before.version.and_then(|version| Version::parse(&version).ok())?;
+    (lost.version.as_ref()? > &was).then_some(LostPatch { patches: before.patches, ..lost })
+}
+
+/// A path with all versions in it taken out. Installers that keep several releases have them in folders or files with such names.
+fn without_versions(path: &Path) -> PathBuf {
+    path.iter()
+        .map(|part| if part.to_str().is_some_and(|part| Version::parse(part).is_ok()) { OsStr::new("*") } else { part })
+        .collect()
+}
+
 /// `true` if the client that runs is patched; `None` if that is not clear. This is about the `claude` of this `PATH` or, if that
 /// has another version than `running`, about the file that was patched at that version. Creates no file.
 pub fn quick_state(data_dir: &Path, path_variable: Option<&OsStr>, running: Option<&str>) -> Option<bool> {

@@ -105,7 +105,7 @@ impl Fingerprint {
         (self.size, self.mtime_ns) == (other.size, other.mtime_ns)
     }
 
-    /// Time since the last change; none if that is in the future.
+    /// Time since the last change; zero if that is in the future.
     pub fn age(&self) -> Duration {
         let changed = u64::try_from(self.mtime_ns.max(self.ctime_ns)).unwrap_or_default();
         SystemTime::now().duration_since(UNIX_EPOCH + Duration::from_nanos(changed)).unwrap_or_default()

@@ -21,7 +21,7 @@ pub fn text_of(bundle: &str, version: &str) -> String {
     text.replace(stated, version)
 }
 
-fn lead_to(sandbox: &Sandbox, path: &Path) {
+pub fn lead_to(sandbox: &Sandbox, path: &Path) {
     let link = sandbox.path("bin/claude");
     fs::remove_file(&link).ok();
     std::os::unix::fs::symlink(path, link).unwrap();

@@ -23,6 +23,8 @@ impl Plugin {
         for name in ["ctxbridge", "ctxbridge.cmd"] {
             fs::copy(source("plugin/bin").join(name), bin.join(name)).unwrap();
         }
+        fs::create_dir_all(sandbox.path("the plugin/.claude-plugin")).unwrap();
+        fs::write(sandbox.path("the plugin/.claude-plugin/plugin.json"), "{}").unwrap();
         // What the launcher calls, and nothing of the machine's: it may have a ctxbridge.
         let tools = sandbox.path("tools");
         fs::create_dir_all(&tools).unwrap();
@@ -52,7 +54,8 @@ impl Plugin {
         command.arg("-c").arg(line).env_clear().env("CLAUDE_PLUGIN_ROOT", self.root());
         command.env("HOME", self.sandbox.path("home")).env("PATH", std::env::join_paths(folders).unwrap());
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        child.stdin.take().unwrap().write_all(b"the input").unwrap();
+        // A shell that finds nothing to run may be gone.
+        child.stdin.take().unwrap().write_all(b"the input").ok();
         child.wait_with_output().unwrap()
     }
 
@@ -109,7 +112,7 @@ fn without_the_program_one_start_says_how_to_get_it() {
     silent("Stop");
     let told: Value = serde_json::from_slice(&plugin.hook("SessionStart", &[]).stdout).unwrap();
     let told = told["systemMessage"].as_str().unwrap();
-    insta::assert_snapshot!(told, @"ctxbridge is not installed, so its plugin does nothing; `npm install -g ctxbridge` installs it");
+    insta::assert_snapshot!(told, @r#"ctxbridge is not installed, so its plugin does nothing; "npm install -g ctxbridge" installs it"#);
     ["SessionStart", "UserPromptSubmit", "PreToolUse", "Stop", "SessionEnd"].into_iter().for_each(silent);
     // The server's failure is what the client shows when it is asked for.
     let server = plugin.line("/bin/sh", "exec sh \"$CLAUDE_PLUGIN_ROOT/bin/ctxbridge\" mcp", &[]);
@@ -125,4 +128,44 @@ fn it_does_not_run_itself() {
     plugin.put("bin");
     let ran = plugin.line("/bin/sh", "ctxbridge recall ctx:1a2b3c4d", &["the plugin/bin", "bin"]);
     assert_eq!(stdout(&ran), "bin: recall ctx:1a2b3c4d\nthe input");
+}
+
+/// After an update, a client in the model's shell may have the old and the new copy of the plugin there.
+#[test]
+fn two_launchers_do_not_run_each_other() {
+    let plugin = Plugin::new();
+    let other = plugin.sandbox.path("other plugin");
+    fs::create_dir_all(other.join(".claude-plugin")).unwrap();
+    fs::create_dir_all(other.join("bin")).unwrap();
+    fs::write(other.join(".claude-plugin/plugin.json"), "{}").unwrap();
+    fs::copy(source("plugin/bin/ctxbridge"), other.join("bin/ctxbridge")).unwrap();
+    plugin.put("bin");
+    let ran = plugin.line("/bin/sh", &command_of("Stop"), &["the plugin/bin", "other plugin/bin", "bin"]);
+    assert_eq!(stdout(&ran), "bin: hook stop\nthe input");
+}
+
+#[test]
+fn where_it_cannot_be_remembered_nothing_is_said() {
+    let plugin = Plugin::new();
+    // A folder has the name, and no file can be made below a file.
+    for data in ["gone/data", "tools/sh/data"] {
+        let line = format!(
+            "CLAUDE_PLUGIN_DATA='{}' && export CLAUDE_PLUGIN_DATA; {}",
+            plugin.sandbox.path(data).display(),
+            command_of("SessionStart")
+        );
+        let ran = plugin.line("/bin/sh", &line, &[]);
+        assert!(ran.status.success() && ran.stdout.is_empty() && ran.stderr.is_empty(), "{data}: {ran:?}");
+    }
+}
+
+/// An update of the plugin may be half done.
+#[test]
+fn without_the_launcher_a_hook_does_nothing() {
+    let plugin = Plugin::new();
+    fs::remove_file(plugin.root().join("bin/ctxbridge")).unwrap();
+    for event in ["UserPromptSubmit", "PreToolUse", "PreCompact", "Stop"] {
+        let ran = plugin.hook(event, &[]);
+        assert!(ran.status.success() && ran.stdout.is_empty() && ran.stderr.is_empty(), "{event}: {ran:?}");
+    }
 }

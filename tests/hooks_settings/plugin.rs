@@ -41,9 +41,12 @@ fn the_plugin_wires_what_the_install_does() {
                 // The launcher, in a shell of Unix. PowerShell knows no `exec`, and goes on to what is on the PATH; whatever it finds,
                 // the client must not take an error for a verdict.
                 let run = &hook.command;
-                let launch = run.replacen("ctxbridge", "exec sh \"${CLAUDE_PLUGIN_ROOT}/bin/ctxbridge\"", 1);
+                let launcher = "exec sh -c 'test ! -r \"$0\" || exec sh \"$0\" \"$@\"' \"${CLAUDE_PLUGIN_ROOT}/bin/ctxbridge\"";
+                let launch = run.replacen("ctxbridge", launcher, 1);
+                // It may block a compaction.
+                let end = if hook.event == Event::PreCompact { "exit $LASTEXITCODE" } else { "exit 0" };
                 let handlers =
-                    json!([{ "type": "command", "command": format!("{launch}; {run}; exit 0"), "timeout": hook.timeout }]);
+                    json!([{ "type": "command", "command": format!("{launch}; {run}; {end}"), "timeout": hook.timeout }]);
                 let group = match hook.matcher {
                     Some(matcher) => json!({ "matcher": matcher, "hooks": handlers }),
                     None => json!({ "hooks": handlers }),

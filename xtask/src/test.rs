@@ -48,7 +48,11 @@ fn all(args: &TestArgs, steps: &mut Steps, closing: &mut Vec<String>) -> Result<
         // Scripts in workflows are shell, too.
         workflows.arg("-shellcheck").arg(scripts.get_program());
         steps.run("workflows", &mut workflows, "")?;
-        steps.run("shell scripts", scripts.args([".ci/run", "packaging/install.sh"]), "Each remark has a page of its own.")?;
+        steps.run(
+            "shell scripts",
+            scripts.args([".ci/run", "packaging/install.sh", "plugin/bin/ctxbridge"]),
+            "Each remark has a page of its own.",
+        )?;
         crate::book::check(steps)?;
         let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
         steps.run("lints", cargo().args(clippy), "Each warning says what to do.")?;

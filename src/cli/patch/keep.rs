@@ -28,7 +28,10 @@ impl KeepArgs {
         let data = paths::data_dir()?;
         let patcher = Patcher::new(&data, catalog, &notice);
         let done = keep::keep(&data, std::env::var_os("PATH").as_deref(), patcher, keep::QUIET_TIME)?;
-        output.note(done.as_deref().unwrap_or("nothing to do: `claude` is no upgrade of a patched client"));
+        output.note(
+            done.as_deref()
+                .unwrap_or("nothing was done: `claude` is no upgrade of a patched client, or another process is at work on it"),
+        );
         Ok(if done.is_some() { CommandOutcome::Yes } else { CommandOutcome::No })
     }
 }

@@ -8,6 +8,7 @@ use std::io::{self, BufRead as _, IsTerminal, Write as _};
 use serde_json::json;
 
 use super::output::{BAD, BOLD, DIM, GOOD, Output, OutputOptions, count, short, styled, wrapped_for_stderr};
+use super::wired_program::refresh_copy;
 use super::{CommandOutcome, UsageError, run_typed};
 use ctxbridge_patch::inspect::TargetState;
 use steps::{STEPS, SetupStep, StepChoices, StepState};
@@ -76,6 +77,9 @@ impl SetupArgs {
             .into());
         }
         output.reports();
+        if !self.dry_run {
+            refresh_copy()?;
+        }
         let mut survey = Survey::of_this_machine(output)?;
         if !output.json {
             tell(&survey, output)?;

@@ -119,6 +119,28 @@ impl Journal {
         work().map_err(|cause| self.fail(cause))
     }
 
+    /// The last application to each client, the newest first; none in the place of those that the user reverted.
+    ///
+    /// # Errors
+    /// If the journal cannot be read.
+    pub fn last_patches(&self) -> Result<Vec<(PathBuf, Option<ActivePatch>)>, JournalError> {
+        let active = self.active_patches()?;
+        let sql = "SELECT i.path, a.ended_at IS NULL FROM applications a JOIN installations i ON i.id = a.installation ORDER BY a.id DESC";
+        let work = || {
+            let mut statement = self.db.prepare(sql)?;
+            let rows = statement.query_map([], |row| Ok((PathBuf::from(row.get::<_, String>(0)?), row.get::<_, bool>(1)?)))?;
+            rows.collect::<Result<Vec<_>, _>>()
+        };
+        let mut last: Vec<(PathBuf, Option<ActivePatch>)> = Vec::new();
+        for (path, is_active) in work().map_err(|cause| self.fail(cause))? {
+            if !last.iter().any(|(known, _)| *known == path) {
+                let patch = active.iter().find(|known| is_active && known.path == path).cloned();
+                last.push((path, patch));
+            }
+        }
+        Ok(last)
+    }
+
     /// `true` if the user reverted this client, and did not patch it again.
     ///
     /// # Errors

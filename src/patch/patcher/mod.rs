@@ -116,6 +116,11 @@ impl<'n> Patcher<'n> {
         let attributes = Attributes::of(&turn.metadata);
         let (original_sha256, original) = self.original(&turn)?;
         let original_length = original.len();
+        if self.is_without_exceptions
+            && let Some(reason) = smoke::cannot_run(target.kind, &original)
+        {
+            return Err(SmokeError::NotMade(reason).into());
+        }
         let (container, plan) = self.plan(&turn, original, found, &selected, &original_sha256)?;
         let sites = EditedSite::of(&plan);
         let PatchPlan { modules, .. } = plan;
@@ -154,9 +159,6 @@ impl<'n> Patcher<'n> {
                 self.backups.ensure_backup(&target.path, source, &attributes, &original_sha256, version.clone(), journal)?;
             }
             if let Some(reason) = smoke::cannot_run(container.kind(), source) {
-                if self.is_without_exceptions {
-                    return Err(SmokeError::NotMade(reason).into());
-                }
                 (self.progress)("comparing the patched client with the original");
                 let structure = structure::verify(&container, &modules, &intent.temporary);
                 let compared = structure.map_err(|cause| PatchError::Structure { path: target.path.clone(), cause })?;

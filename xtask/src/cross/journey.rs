@@ -8,6 +8,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, Result, ensure};
 use ctxbridge::client::releases;
 use ctxbridge::common::digest;
+use ctxbridge::hook::Event;
 use serde_json::{Value, json};
 
 use super::Runner;
@@ -38,13 +39,13 @@ pub fn take(runner: &Runner, program: &Path, client_package: &str) -> Result<()>
     let settings = fs::read_to_string(user.home.join(".claude/settings.json")).context("hooks install wrote no settings")?;
     ensure!(settings.contains("session-start"), "the settings have no hook: {settings}");
 
-    for event in ["SessionStart", "UserPromptSubmit", "PreToolUse", "Stop", "SessionEnd"] {
+    for event in [Event::SessionStart, Event::UserPromptSubmit, Event::PreToolUse, Event::Stop, Event::SessionEnd] {
         let input = json!({
             "session_id": SESSION, "transcript_path": user.runner.path(&transcript), "cwd": user.runner.path(&user.home.join("project")),
-            "hook_event_name": event, "source": "startup", "prompt": "Where does the harbor pilot berth?", "reason": "other",
+            "hook_event_name": event.name(), "source": "startup", "prompt": "Where does the harbor pilot berth?", "reason": "other",
             "tool_name": "Agent", "tool_input": { "prompt": "Find the quay." },
         });
-        user.run(&["hook", &slug(event)], Some(&input))?;
+        user.run(&["hook", event.slug()], Some(&input))?;
     }
     let log = find(&user.home, "errors.log").map(fs::read_to_string).transpose()?.unwrap_or_default();
     ensure!(log.is_empty(), "the hooks logged: {log}");
@@ -121,23 +122,11 @@ impl User<'_> {
     }
 }
 
-/// The name of an event on the command line.
-fn slug(event: &str) -> String {
-    let mut slug = String::new();
-    for (at, character) in event.char_indices() {
-        if character.is_ascii_uppercase() && at > 0 {
-            slug.push('-');
-        }
-        slug.push(character.to_ascii_lowercase());
-    }
-    slug
-}
-
 /// The first file of this name below a folder.
 fn find(folder: &Path, name: &str) -> Option<PathBuf> {
     let mut folders = vec![folder.to_owned()];
     while let Some(next) = folders.pop() {
-        for entry in fs::read_dir(next).ok()?.flatten() {
+        for entry in fs::read_dir(next).into_iter().flatten().flatten() {
             let path = entry.path();
             match path.is_dir() {
                 true => folders.push(path),

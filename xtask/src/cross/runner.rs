@@ -115,8 +115,9 @@ impl Runner {
     pub fn home(&self, home: &Path) -> Vec<(&'static str, String)> {
         let folder = |name: &str| self.path(&home.join(name));
         match self.emulator {
+            // Wine sets USERPROFILE itself.
             Emulator::Wine => vec![
-                ("USERPROFILE", self.path(home)),
+                ("CLAUDE_CONFIG_DIR", folder(".claude")),
                 ("CTXBRIDGE_DATA_DIR", folder("data")),
                 ("CTXBRIDGE_CACHE_DIR", folder("cache")),
                 ("CTXBRIDGE_CONFIG_DIR", folder("config")),
