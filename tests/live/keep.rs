@@ -20,7 +20,7 @@ use super::ended_well;
 const CTXBRIDGE: &str = env!("CARGO_BIN_EXE_ctxbridge");
 
 /// Time for the process in the background: it waits ten seconds for an updater, and patches at low priority.
-const PATIENCE: Duration = Duration::from_secs(240);
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// One user's machine: `claude` on the PATH is a link, as installers make it.
 struct Machine {

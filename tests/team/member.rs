@@ -134,6 +134,8 @@ impl Member {
     pub fn command(&self) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ctxbridge"));
         command.env_clear().env("HOME", self.home.path()).env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        // What an import starts in the background would write beside the next one.
+        command.env("CTXBRIDGE_ARCHIVE_AUTO_OPTIMIZE", "false");
         command.env("CTXBRIDGE_DATA_DIR", self.data()).env("CTXBRIDGE_CONFIG_DIR", self.home.path().join("config"));
         if !self.url.is_empty() {
             command.env("CTXBRIDGE_POSTGRES_URL", &self.url);
