@@ -117,6 +117,13 @@ fn run_ctxbridge(client: &Client, data: &Path, args: &[&str]) -> Vec<u8> {
     output.stdout
 }
 
+/// The `PATH` of this process, behind a folder of the test's.
+#[cfg(unix)]
+fn path_behind(folder: &Path) -> std::ffi::OsString {
+    let outside = std::env::var_os("PATH").unwrap();
+    std::env::join_paths([folder.to_owned()].into_iter().chain(std::env::split_paths(&outside))).unwrap()
+}
+
 #[track_caller]
 fn ended_well(stub: &Stub, conversation: &ClientConversation) {
     assert!(conversation.is_success(), "{conversation:#?}");

@@ -1,7 +1,7 @@
 /*!
 Keeping the patch: an upgrade of a patched client is patched in the background.
 
-Hooks that start or end a session ask [`find_due`], and start a process that calls [`keep`]. That process waits until no updater writes, and
+Hooks that start or end a session ask [`is_due`], and start a process that calls [`keep`]. That process waits until no updater writes, and
 patches only with every signature matched and after a test run. What came of it is one line for the user, which the next session's
 start tells once ([`take_news`]).
 */
@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 
 use super::install::Target;
 use super::journal::seconds_now;
-use super::notice::{LostPatch, lost_by_upgrade};
+use super::notice::{LostPatch, lost_patch};
 use super::patcher::{PatchError, Patcher};
 use super::plan::PlanError;
 use super::smoke::SmokeError;
@@ -36,7 +36,7 @@ const FILE: &str = "patch-keep.json";
 /// Time after which a try is made again that failed for a reason that may pass.
 const RETRY_AFTER: Duration = Duration::from_secs(60 * 60);
 
-/// What came of the last try.
+/// Outcome of the last try.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct KeepResult {
     /// The client's file.
@@ -80,11 +80,10 @@ fn fingerprint(client: &Path) -> io::Result<Fingerprint> {
     fs::metadata(client).map(|metadata| Fingerprint::of(&metadata))
 }
 
-/// Returns what `claude` leads to, if it is an upgrade of a patched client that is worth a try: nobody tried, or a later try may do better.
-pub fn find_due(data_dir: &Path, path_variable: Option<&OsStr>) -> Option<LostPatch> {
-    let lost = lost_by_upgrade(data_dir, path_variable)?;
+/// `true` if a client that has lost its patch is an upgrade of a patched one, and worth a try: nobody tried, or a later try may do better.
+pub fn is_due(data_dir: &Path, lost: &LostPatch) -> bool {
     let known = KeepResult::read(data_dir).filter(|known| known.is_about(&lost.path));
-    known.is_none_or(|known| known.may_improve()).then_some(lost)
+    lost.upgraded_patches.is_some() && known.is_none_or(|known| known.may_improve())
 }
 
 /// Returns what came of the last try if the user does not know it yet, and remembers that it was told. What has become of the client
@@ -117,9 +116,10 @@ pub fn keep(
         let known = patcher.catalog().patches().iter().find(|patch| patch.id == **id);
         known.is_some_and(|patch| !patch.applies_to(lost.version.as_ref()))
     };
-    let (ended, wanted): (Vec<_>, Vec<_>) = lost.patches.iter().partition(has_ended);
+    let patches = lost.upgraded_patches.unwrap_or_default();
+    let (ended, wanted): (Vec<_>, Vec<_>) = patches.iter().partition(has_ended);
     // Where none is left, the reason is that of all.
-    let wanted = if wanted.is_empty() { lost.patches.clone() } else { wanted.into_iter().cloned().collect() };
+    let wanted = if wanted.is_empty() { patches.clone() } else { wanted.into_iter().cloned().collect() };
     let without = match ended.as_slice() {
         [] => String::new(),
         ended => format!(" (without {}, which is not for it)", ended.iter().map(|id| id.as_str()).collect::<Vec<_>>().join(", ")),
@@ -153,7 +153,7 @@ fn when_quiet(data_dir: &Path, path_variable: Option<&OsStr>, quiet_time: Durati
     let mut seen: Option<(Fingerprint, Instant)> = None;
     loop {
         // Asked each time: an updater may put another file in its place, or the user patch it.
-        let lost = find_due(data_dir, path_variable)?;
+        let lost = lost_patch(data_dir, path_variable).filter(|lost| is_due(data_dir, lost))?;
         let now = fingerprint(&lost.path).ok()?;
         // A file from an archive may have a time that is yet to come; then our own clock counts.
         let watched = match &seen {

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use semver::Version;
 
-use super::install::probe_client;
+use super::install::{ClientProbe, probe_client};
 use super::journal::{ActivePatch, Journal};
 use super::swap::Fingerprint;
 use ctxbridge_client::releases::SDK_PACKAGE;
@@ -24,15 +24,15 @@ pub struct LostPatch {
     pub path: PathBuf,
     /// Its version, if known.
     pub version: Option<Version>,
-    /// The patches that it had, or that the client before it has.
-    pub patches: Vec<String>,
+    /// The patches of the release that it is an upgrade of; `None` if it is none. An upgrade is newer and in the same place: the same
+    /// file, or one whose path differs in nothing but versions. The last that the user patched or reverted in that place counts.
+    pub upgraded_patches: Option<Vec<String>>,
     /// One line for the user: what happened, and what to do.
     pub text: String,
 }
 
-/// Returns the client that lost its patch if the user has patched a client, and the `claude` of this `PATH` has lost the patch: it was upgraded in place,
-/// or a newer file was installed next to it. `None` if the user reverted it, if nothing was ever patched, or if it is not clear.
-/// Creates no file.
+/// Returns the `claude` of this `PATH` if the user has patched a client, and this one has no patch: it was upgraded in place, or another
+/// file came before. `None` if the user reverted it, if nothing was ever patched, or if it is not clear. Creates no file.
 pub fn lost_patch(data_dir: &Path, path_variable: Option<&OsStr>) -> Option<LostPatch> {
     let journal = Journal::open_read_only(data_dir)?;
     let in_force = journal.active_patches().ok()?;
@@ -50,20 +50,17 @@ pub fn lost_patch(data_dir: &Path, path_variable: Option<&OsStr>) -> Option<Lost
     let text = format!(
         "ctxbridge: Claude Code{version} is not patched{was}; run `ctxbridge patch apply` (`ctxbridge config set patch.keep true` does that from now on)"
     );
-    Some(LostPatch { path: client.path, version: client.version, patches: before.patches.clone(), text })
+    let upgraded_patches = upgraded_patches(&journal, &client);
+    Some(LostPatch { path: client.path, version: client.version, upgraded_patches, text })
 }
 
-/// Returns the client that lost its patch, as [`lost_patch`], if it is a newer release in the place of one that is patched: the same
-/// file, or one whose path differs in nothing but versions. Of several such places before it, the last that the user patched or reverted
-/// counts. `patches` are those of that one.
-pub fn lost_by_upgrade(data_dir: &Path, path_variable: Option<&OsStr>) -> Option<LostPatch> {
-    let lost = lost_patch(data_dir, path_variable)?;
-    let place = without_versions(&lost.path);
-    let last = Journal::open_read_only(data_dir)?.last_patches().ok()?;
-    let (_, before) = last.into_iter().find(|(path, _)| without_versions(path) == place)?;
+/// The patches of the release that a client is an upgrade of; see [`LostPatch::upgraded_patches`].
+fn upgraded_patches(journal: &Journal, client: &ClientProbe) -> Option<Vec<String>> {
+    let place = without_versions(&client.path);
+    let (_, before) = journal.last_patches().ok()?.into_iter().find(|(path, _)| without_versions(path) == place)?;
     let before = before?;
     let was = before.version.and_then(|version| Version::parse(&version).ok())?;
-    (lost.version.as_ref()? > &was).then_some(LostPatch { patches: before.patches, ..lost })
+    (client.version.as_ref()? > &was).then_some(before.patches)
 }
 
 /// A path with all versions in it taken out. Installers that keep several releases have them in folders or files with such names.

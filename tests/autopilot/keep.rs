@@ -4,14 +4,15 @@ use std::fs;
 use std::time::Duration;
 
 use ctxbridge::patch::catalog::Catalog;
-use ctxbridge::patch::keep::{find_due, keep, take_news};
+use ctxbridge::patch::keep::{is_due, keep, take_news};
+use ctxbridge::patch::notice::lost_patch;
 use ctxbridge::patch::patcher::Patcher;
 use ctxbridge_testkit::sandbox::Sandbox;
 use serde_json::json;
 
 use super::notice::{lead_to, text_of, version};
 
-/// What comes of it, by the program's own patches.
+/// The line for the user, by the program's own patches.
 fn kept(sandbox: &Sandbox) -> Option<String> {
     let data = sandbox.data();
     let patcher = Patcher::new(&data, Catalog::embedded().unwrap(), &|_| {});
@@ -20,7 +21,7 @@ fn kept(sandbox: &Sandbox) -> Option<String> {
 
 /// `true` if a hook would start it.
 fn would_start(sandbox: &Sandbox) -> bool {
-    find_due(&sandbox.data(), Some(sandbox.path("bin").as_os_str())).is_some()
+    lost_patch(&sandbox.data(), Some(sandbox.path("bin").as_os_str())).is_some_and(|lost| is_due(&sandbox.data(), &lost))
 }
 
 /// A sandbox with a client that is patched.
@@ -76,7 +77,7 @@ fn unknown_code_is_told_once_and_not_tried_again() {
     assert!(would_start(&sandbox));
 }
 
-/// What is missing here may come back, but not at once, and the user is not told of it again and again.
+/// A thing that is missing here may come back, but not at once, and the user is not told of it again and again.
 #[test]
 fn a_client_that_does_not_start_is_tried_again_later() {
     let sandbox = patched();
@@ -109,7 +110,7 @@ fn a_client_that_is_no_upgrade_is_left_alone() {
     assert_eq!(fs::read_to_string(other).unwrap(), text_of("e2", "2.1.21"));
 }
 
-/// Who reverts a release does not want the next one patched.
+/// A user who reverts a release does not want the next one patched.
 #[test]
 fn an_upgrade_of_a_reverted_client_is_left_alone() {
     let sandbox = patched();

@@ -15,7 +15,7 @@ use ctxbridge::stub::Stub;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use super::ended_well;
+use super::{ended_well, path_behind};
 
 const CTXBRIDGE: &str = env!("CARGO_BIN_EXE_ctxbridge");
 
@@ -48,8 +48,7 @@ impl Machine {
     }
 
     fn path(&self) -> OsString {
-        let outside = std::env::var_os("PATH").unwrap();
-        std::env::join_paths([self.folder.path().join("bin")].into_iter().chain(std::env::split_paths(&outside))).unwrap()
+        path_behind(&self.folder.path().join("bin"))
     }
 
     fn client(&self) -> Client {
@@ -83,7 +82,7 @@ impl Machine {
         assert_eq!(log, "", "what the hooks logged");
     }
 
-    /// What came of it, once it has.
+    /// The result, once it is there.
     fn kept(&self) -> Value {
         let begun = Instant::now();
         loop {

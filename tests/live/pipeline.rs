@@ -10,7 +10,7 @@ use ctxbridge::client::{Client, ClientConversation, ConversationLimits};
 use ctxbridge::stub::{ApiRequest, Options, RequestKind, Responder, ScriptedReply, Stub};
 use serde_json::{Value, json};
 
-use super::{Installation, ended_well};
+use super::{Installation, ended_well, path_behind};
 
 const CTXBRIDGE: &str = env!("CARGO_BIN_EXE_ctxbridge");
 
@@ -138,9 +138,7 @@ impl Desk {
     }
 
     fn path(&self) -> std::ffi::OsString {
-        let outside = std::env::var_os("PATH").unwrap();
-        let own = self.installation.folder.path().join("bin");
-        std::env::join_paths([own].into_iter().chain(std::env::split_paths(&outside))).unwrap()
+        path_behind(&self.installation.folder.path().join("bin"))
     }
 
     fn data(&self) -> PathBuf {

@@ -20,7 +20,7 @@ pub struct MacArgs {
     list: bool,
 }
 
-/// What is looked at, and how.
+/// A thing to look at, and the way to do so.
 type Look = (&'static str, fn(&Scene) -> Result<()>);
 
 const LOOKS: [Look; 9] = [
@@ -116,7 +116,7 @@ impl Scene {
     }
 }
 
-/// What a command prints about a file.
+/// Output of a command about a file.
 fn text(command: &mut Command, file: &Path) -> Result<String> {
     Ok(String::from_utf8_lossy(&succeeded(command.arg(file))?.stdout).into_owned())
 }

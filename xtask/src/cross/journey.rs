@@ -1,4 +1,4 @@
-//! What a user does, with a program of another system: hooks, an import, a search, a restore, a client patched and reverted.
+//! A user's way with a program of another system: hooks, an import, a search, a restore, a client patched and reverted.
 
 use std::fs;
 use std::io::Write as _;

@@ -23,7 +23,7 @@ struct Target {
     triple: &'static str,
     /// `true` if zig brings the C compiler and the linker; else there are those of mingw.
     by_zig: bool,
-    /// What runs its programs here, with the npm package of the client for it; none where nothing does.
+    /// The way to run its programs here, with the npm package of the client for it; none where nothing does.
     runs: Option<(Emulator, &'static str)>,
 }
 
