@@ -36,8 +36,13 @@ pub fn authorization(text: ScannedText<'_>, at: usize) -> Option<Range<usize>> {
     const SHORTEST: usize = 6;
     let mut at = at;
     let slashes = text.backslashes(at);
-    if matches!(text.byte(at + slashes), b'"' | b'\'' | b'`') {
+    let quote = text.byte(at + slashes);
+    if matches!(quote, b'"' | b'\'' | b'`') {
         at += slashes + 1;
+        // An empty value: the quote that ends it begins no other.
+        if text.byte(at + text.backslashes(at)) == quote {
+            return None;
+        }
     }
     let first = text.value(at, b"<>,");
     let word = &text.text[first.range.clone()];

@@ -206,20 +206,32 @@ impl Scan<'_> {
         self.found.extend(ranges.into_iter().map(|range| SecretSpan { rule, range }));
     }
 
-    /// Keeps JSON what it is: no secret has a quote of it, or half an escape.
+    /// Keeps JSON what it is: no secret has a quote of it, or half an escape, or is in no string.
     fn keep_json(&mut self, seen: ScannedText<'_>, first: usize) {
         if !seen.is_json() {
             return;
         }
-        for secret in &mut self.found[first..] {
-            if seen.crosses_string(secret.range.clone()) {
-                secret.range.end = secret.range.start;
-            }
-            let escapes = seen.text.as_bytes()[secret.range.clone()].iter().rev().take_while(|byte| **byte == b'\\').count();
-            secret.range.end -= escapes % 2;
-        }
-        self.found.retain(|secret| !secret.range.is_empty());
+        let ends = |secret: &SecretSpan| [secret.range.start, secret.range.end];
+        let mut positions: Vec<usize> = self.found[first..].iter().flat_map(ends).collect();
+        positions.sort_unstable();
+        positions.dedup();
+        let places = seen.places_in_json(&positions);
+        let place = |position: usize| positions.binary_search(&position).map_or((true, position), |at| places[at]);
+        // A text that only begins like JSON has quotes of another meaning, and is redacted all the same.
+        let is_outside = |secret: &SecretSpan| !place(secret.range.start).0;
+        let is_json = self.found[first..].iter().any(is_outside) && is_json(seen.text);
+        let found = self.found.split_off(first).into_iter().filter(|secret| !(is_json && is_outside(secret)));
+        let kept = found.filter(|secret| !seen.crosses_string(secret.range.clone()));
+        self.found.extend(kept.filter_map(|SecretSpan { rule, range }| {
+            let range = place(range.start).1..place(range.end).1;
+            (!range.is_empty()).then_some(SecretSpan { rule, range })
+        }));
     }
+}
+
+/// `true` for JSON, one value or several.
+fn is_json(text: &str) -> bool {
+    serde_json::Deserializer::from_str(text).into_iter::<serde::de::IgnoredAny>().all(|value| value.is_ok())
 }
 
 /// Adds the lines around a keyword to those in which a rule is looked for, all in order and apart.

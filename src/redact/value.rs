@@ -91,6 +91,26 @@ impl<'t> ScannedText<'t> {
         before.is_some_and(|before| !":,[{\\".contains(before))
     }
 
+    /// For each of some positions in order, if the text is JSON: whether it is in a string, and the start of the escape it is in,
+    /// else itself.
+    pub fn places_in_json(&self, positions: &[usize]) -> Vec<(bool, usize)> {
+        let bytes = self.text.as_bytes();
+        let (mut at, mut last, mut is_within) = (0, 0, false);
+        let mut place = |position: usize| {
+            while at < position {
+                last = at;
+                at += match bytes[at] {
+                    b'\\' if is_within && self.byte(at + 1) == b'u' => 6,
+                    b'\\' if is_within => 2,
+                    _ => 1,
+                };
+                is_within ^= bytes[last] == b'"';
+            }
+            (is_within, if at > position { last } else { position })
+        };
+        positions.iter().map(|position| place(*position)).collect()
+    }
+
     /// `true` if the text is JSON.
     pub fn is_json(&self) -> bool {
         self.is_json

@@ -158,8 +158,11 @@ fn sequence(bytes: &[u8], at: usize) -> Option<usize> {
     let rest = bytes.get(start..)?;
     match bytes[at + length] {
         b'[' => {
-            let parameters = rest.iter().take(MAX_SEQUENCE_BYTES).take_while(|byte| (0x20..0x40).contains(*byte)).count();
-            rest.get(parameters).is_some_and(|last| (0x40..0x7f).contains(last)).then_some(start + parameters + 1)
+            // A quote or a backslash, which hardly any sequence has, ends the string or begins the next escape.
+            let is_parameter = |byte: &&u8| (0x20..0x40).contains(*byte) && **byte != b'"';
+            let parameters = rest.iter().take(MAX_SEQUENCE_BYTES).take_while(is_parameter).count();
+            let is_last = |byte: &u8| (0x40..0x7f).contains(byte) && *byte != b'\\';
+            rest.get(parameters).is_some_and(is_last).then_some(start + parameters + 1)
         }
         // The title of a window, or where a link leads: up to a bell, or to the next escape with its backslash.
         b']' if length == 1 => {
@@ -226,7 +229,9 @@ mod tests {
                 assert!(of == character.to_string() || of == format!("\\u{:04x}", character as u32), "{text:?}: {of:?}");
             }
         }
-        for text in ["plain", "a + b", "1 + \"x\"", r"\n\t", r"\\u0067", "\u{1b}", "ü+ü", "'a' + b"] {
+        for text in
+            ["plain", "a + b", "1 + \"x\"", r"\n\t", r"\\u0067", "\u{1b}", r#""\u001b["}"#, r"\u001b[\n", "ü+ü", "'a' + b"]
+        {
             assert!(View::of(text).is_none(), "{text:?}");
         }
     }

@@ -93,3 +93,20 @@ proptest! {
         prop_assert_eq!(serde_json::from_slice::<Value>(&redacted).unwrap(), expected);
     }
 }
+
+/// Found by chance once: the quote that ends an empty value was taken for one that begins it.
+#[test]
+fn an_empty_value_is_followed_by_json() {
+    for text in
+        [r#"[{"Authorization":""},-112]"#, r#"{"Authorization":"","a":[1,2,30000000]}"#, r#"[{"Authorization": ""}, 12345678]"#]
+    {
+        assert_eq!(redact(text), text);
+    }
+}
+
+/// A sequence for the terminal that is cut off ends in the middle of the next escape.
+#[test]
+fn an_escape_stays_whole() {
+    let text = r#"{"value":"\u001b[1;33mpassword\u001b[0m=\u001b[\u0000"}"#;
+    assert!(serde_json::from_str::<Value>(&redact(text)).is_ok(), "{}", redact(text));
+}
