@@ -23,6 +23,8 @@ use ctxbridge_archive::search::index;
 use ctxbridge_archive::store::jsonl::JsonlStore;
 use ctxbridge_archive::store::sqlite::{LockPolicy, SqliteStore};
 use ctxbridge_archive::store::{ArchiveTotals, StoreError, StoreReader};
+#[cfg(not(unix))]
+use ctxbridge_common::paths;
 use ctxbridge_config::{Config, StoreKind};
 use ctxbridge_patch::catalog::Catalog;
 use ctxbridge_patch::inspect::TargetState;
@@ -66,20 +68,32 @@ pub fn data_folder(data: &Path) -> HealthCheck {
         let access = rustix::fs::access(data, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK);
         (access.is_ok(), metadata.permissions().mode() & 0o077 == 0)
     };
+    // On Windows, a folder in the user's profile has its rights; what another one has, only a list of them says.
     #[cfg(not(unix))]
-    let (is_writable, is_private) = (!metadata.permissions().readonly(), true);
+    let (is_writable, is_private) = (!metadata.permissions().readonly(), is_in_profile(data));
     match (is_writable, is_private) {
         (false, _) => check(
             HealthStatus::Failed,
             " cannot be written to",
             Some("give yourself the right to write there, or set CTXBRIDGE_DATA_DIR"),
         ),
-        (_, false) => {
+        (_, false) if cfg!(unix) => {
             let next = format!("to fix it, run `chmod 700 '{}'`", data.display());
             check(HealthStatus::Warning, " is accessible to other users", Some(&next))
         }
+        (_, false) => {
+            let next = "make sure that only you may read it, or set CTXBRIDGE_DATA_DIR to a folder in your profile";
+            check(HealthStatus::Warning, " is not in your profile, so other users may have access", Some(next))
+        }
         _ => check(HealthStatus::Ok, " is writable, and yours alone", None),
     }
+}
+
+/// `true` for a folder in the user's profile, to which the system gives no other user access.
+#[cfg(not(unix))]
+fn is_in_profile(data: &Path) -> bool {
+    let real = |path: &Path| paths::real(path).ok();
+    paths::home_dir().is_some_and(|home| real(data).zip(real(&home)).is_some_and(|(data, home)| data.starts_with(home)))
 }
 
 /// Checks the free disk space.

@@ -225,8 +225,7 @@ impl Backups {
     pub fn part_from(&self, client: &Path, sha256: &str, journal: &Journal) -> Result<(), BackupError> {
         let _turn = self.lock_backup(sha256)?;
         let path = self.path(sha256);
-        let inode = |path: &Path| fs::metadata(path).ok().map(|metadata| Attributes::of(&metadata).inode);
-        let is_one = inode(&path).is_some_and(|own| own != (0, 0) && inode(client) == Some(own));
+        let is_one = file_id::get_file_id(&path).is_ok_and(|own| file_id::get_file_id(client).is_ok_and(|other| other == own));
         if is_one {
             remove(&path)?;
             journal.forget_backup(sha256)?;

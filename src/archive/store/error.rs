@@ -117,7 +117,9 @@ pub enum StoreError {
         cause: String,
     },
     /// A damaged archive cannot be quarantined.
-    #[error("the archive {path} is damaged and cannot be moved aside: {cause}; move it away by hand")]
+    #[error(
+        "the archive {path} is damaged and cannot be moved aside: {cause}; close the sessions that use it and try again, or move it away by hand"
+    )]
     Quarantine {
         /// The database.
         path: PathBuf,

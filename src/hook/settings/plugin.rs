@@ -44,15 +44,23 @@ pub fn is_wired_in_settings(event: Event, root: &Path, places: &SettingsPaths, p
     is_ours(root) && SettingsScope::ALL.into_iter().any(|scope| wires(event, scope, places, path) == Some(true))
 }
 
-/// `true` if the plugin finds the program: its launcher, or that `mod install` has written the path down.
+/// `true` if the plugin finds the program: by its launcher, or where `mod install` has written its path down.
 pub(super) fn finds_program(path: Option<&OsStr>) -> bool {
     let data = paths::data_path().ok();
-    let is_written = data.as_ref().is_some_and(|data| marketplace(data).join(NAME).is_dir());
+    let written = data.as_ref().and_then(|data| written_program(&marketplace(data).join(NAME)));
+    let is_written = written.is_some_and(|program| runs(&program, path) == Some(true));
     let folders = data.into_iter().map(|data| data.join("bin"));
     let folders =
         folders.chain(paths::home_dir().into_iter().flat_map(|home| [home.join(".local/bin"), home.join(".cargo/bin")]));
     let in_folder = |folder: &Path| runs(&folder.join(PROGRAM_NAME).to_string_lossy(), None) == Some(true);
     is_written || runs(PROGRAM_NAME, path) != Some(false) || folders.into_iter().any(|folder| in_folder(&folder))
+}
+
+/// The program that the hooks of a plugin's folder start.
+fn written_program(plugin: &Path) -> Option<String> {
+    let hooks: Value = serde_json::from_slice(&files::read(plugin.join("hooks").join("hooks.json")).ok()?).ok()?;
+    let first = hooks["hooks"].as_object()?.values().next()?;
+    Some(first[0]["hooks"][0]["command"].as_str()?.to_owned())
 }
 
 fn is_ours(root: &Path) -> bool {
@@ -79,6 +87,18 @@ mod tests {
     use std::fs;
 
     use super::*;
+
+    #[test]
+    fn the_program_of_a_plugin_is_the_one_in_its_hooks() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let hooks = folder.path().join("hooks");
+        assert_eq!(written_program(folder.path()), None);
+        fs::create_dir(&hooks).expect("a folder");
+        let text =
+            r#"{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "/opt/ctxbridge", "args": ["hook", "stop"]}]}]}}"#;
+        fs::write(hooks.join("hooks.json"), text).expect("written");
+        assert_eq!(written_program(folder.path()).as_deref(), Some("/opt/ctxbridge"));
+    }
 
     #[test]
     fn the_plugin_steps_back_only_where_settings_run_the_same_hook() {

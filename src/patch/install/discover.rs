@@ -45,8 +45,9 @@ fn add(found: &mut Vec<Installation>, place: &Path, on_path: bool) {
     if found.iter().any(|known| known.path == path || known.same_file.contains(&path)) {
         return;
     }
-    let id = client.as_ref().ok().and_then(|_| links::file_id(&path));
-    match found.iter_mut().find(|known| id.is_some() && links::file_id(&known.path) == id) {
+    let id = |path: &Path| file_id::get_file_id(path).ok();
+    let own = client.as_ref().ok().and_then(|_| id(&path));
+    match found.iter_mut().find(|known| own.is_some() && id(&known.path) == own) {
         Some(known) => known.same_file.push(path),
         None => found.push(Installation { path, same_file: Vec::new(), on_path, client }),
     }

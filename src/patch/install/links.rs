@@ -52,18 +52,3 @@ fn is_circle(link: &Path) -> bool {
     }
     true
 }
-
-/// Identity of a file, the same for all its paths; `None` if the system has none.
-pub(super) fn file_id(path: &Path) -> Option<(u64, u64)> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::MetadataExt;
-        let metadata = path.metadata().ok()?;
-        Some((metadata.dev(), metadata.ino()))
-    }
-    #[cfg(not(unix))]
-    {
-        let _ = path;
-        None
-    }
-}
