@@ -48,7 +48,11 @@ pub(super) fn add(
     Ok(added == 1)
 }
 
-/// With where each was said last.
+/// Those with the wanted words, ranked once: asked for each learning, the rank is counted anew over all that have the words.
+const FOUND: &str = "
+    WITH found AS MATERIALIZED (SELECT rowid AS learning, rank FROM learning_words WHERE learning_words MATCH :words)";
+
+/// With where each was said last. `{only}` and `{join}` narrow it.
 const LEARNINGS: &str = "
     SELECT handle, kind, sentence, confidence, learnings.folder, said.first_ms, said.last_ms, said.times,
         (SELECT handle FROM learnings AS newer WHERE newer.id = learnings.superseded_by AND EXISTS
@@ -56,11 +60,12 @@ const LEARNINGS: &str = "
         sessions.session, last.uuid, last.before, last.after, last.agent, last.tools, said.is_rewound
     FROM learnings
     JOIN (SELECT learning, min(at_ms) AS first_ms, max(at_ms) AS last_ms, count(*) AS times, min(is_rewound) AS is_rewound FROM learned
-          WHERE (:session IS NULL OR session = :session) AND (:with_superseded OR NOT is_rewound) GROUP BY learning) AS said ON said.learning = learnings.id
+          WHERE (:session IS NULL OR session = :session) AND (:with_superseded OR NOT is_rewound) {only}
+          GROUP BY learning) AS said ON said.learning = learnings.id
     JOIN learned AS last ON last.learning = learnings.id AND last.uuid = (
         SELECT uuid FROM learned WHERE learning = learnings.id AND at_ms = said.last_ms AND (:with_superseded OR NOT is_rewound)
         AND (:session IS NULL OR session = :session) ORDER BY uuid LIMIT 1)
-    JOIN sessions ON sessions.id = last.session
+    {join} JOIN sessions ON sessions.id = last.session
     WHERE (:kind IS NULL OR kind = :kind) AND (:folder IS NULL OR learnings.folder = :folder)
         AND (:folders IS NULL OR learnings.folder IN (SELECT value FROM json_each(:folders)))
         AND (:since IS NULL OR said.last_ms >= :since) AND substr(lower(hex(handle)), 1, length(:id)) = :id
@@ -91,13 +96,15 @@ fn learning(row: &Row<'_>) -> Result<Option<StoredLearning>> {
 impl<S: SqliteQueries> LearningReader for S {
     fn learnings(&mut self, wanted: &LearningQuery) -> Result<Vec<StoredLearning>, StoreError> {
         self.query(|db| {
+            let of = |only: &str, join: &str| LEARNINGS.replace("{only}", only).replace("{join}", join);
             let sql = match wanted.words {
-                Some(_) => format!(
-                    "{LEARNINGS} AND learnings.id IN (SELECT rowid FROM learning_words WHERE learning_words MATCH :words)
-                     ORDER BY (SELECT rank FROM learning_words WHERE learning_words MATCH :words AND rowid = learnings.id), said.last_ms DESC
-                     LIMIT :limit"
-                ),
-                None => format!("{LEARNINGS} AND :words IS NULL ORDER BY said.last_ms DESC, learnings.id DESC LIMIT :limit"),
+                Some(_) => {
+                    let found = of("AND learning IN (SELECT learning FROM found)", "JOIN found ON found.learning = learnings.id");
+                    format!("{FOUND}{found} ORDER BY found.rank, said.last_ms DESC LIMIT :limit")
+                }
+                None => {
+                    format!("{} AND :words IS NULL ORDER BY said.last_ms DESC, learnings.id DESC LIMIT :limit", of("", ""))
+                }
             };
             let folders = folders_in(db, "learnings", wanted.project.as_ref())?;
             db.prepare_cached(&sql)?
