@@ -123,6 +123,18 @@ fn what_is_wanted_of_them(kind: Kind) {
         ("a part of a name", LearningQuery { project: project("/wor"), ..all() }, vec![]),
         ("a session", LearningQuery { session: Some(key_a), ..all() }, vec![tabs, polling]),
         ("another session", LearningQuery { session: Some(key_b), ..all() }, vec![polling, jitter]),
+        ("a turn", LearningQuery { turn: Some(10_u128.to_be_bytes()), ..all() }, vec![polling]),
+        (
+            "a turn and its session",
+            LearningQuery { session: Some(key_b), turn: Some(30_u128.to_be_bytes()), ..all() },
+            vec![jitter],
+        ),
+        (
+            "a turn and another session",
+            LearningQuery { session: Some(key_a), turn: Some(30_u128.to_be_bytes()), ..all() },
+            vec![],
+        ),
+        ("a turn and a word", LearningQuery { turn: Some(40_u128.to_be_bytes()), words: some("poll"), ..all() }, vec![polling]),
         ("a time", LearningQuery { since_ms: Some(NOW + 30), ..all() }, vec![polling, jitter]),
         ("an id", LearningQuery { id: polling_id[..6].to_uppercase(), ..all() }, vec![polling]),
         ("no id", LearningQuery { id: "xyz".to_owned(), ..all() }, vec![]),

@@ -206,15 +206,11 @@ fn learned(
     query: &QueryTerms,
     tokenizer: &Tokenizer,
 ) -> Option<Snippet> {
-    let wanted = LearningQuery {
-        session: Some(place.session),
-        words: query.expression(&[]),
-        limit: MAX_LEARNED,
-        ..LearningQuery::default()
-    };
+    let wanted =
+        LearningQuery { session: Some(place.session), turn: Some(turn.turn.id), limit: MAX_LEARNED, ..LearningQuery::default() };
     // Without it, the turn says it in more words.
-    let learnings = wanted.words.as_ref().and_then(|_| store.learnings(&wanted).ok())?;
-    let of_turn = learnings.iter().filter(|learning| learning.turn == turn.turn.id && !learning.is_rewound);
+    let learnings = store.learnings(&wanted).ok()?;
+    let of_turn = learnings.iter().filter(|learning| !learning.is_rewound);
     let snippets = of_turn
         .map(|learning| best_snippet(&learning.sentence, &find_matches(&learning.sentence, query, tokenizer), PASSAGE_CHARS));
     snippets.max_by_key(|snippet| snippet.terms)

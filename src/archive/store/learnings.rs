@@ -14,6 +14,8 @@ pub struct LearningQuery {
     pub project: Option<ProjectScope>,
     /// Only of this session, as the store counts them.
     pub session: Option<i64>,
+    /// Only of this turn. With its session, it is found at once.
+    pub turn: Option<[u8; 16]>,
     /// Only those said at this time or later, in milliseconds since 1970.
     pub since_ms: Option<i64>,
     /// Only those whose id begins with these hexadecimal digits.
@@ -33,6 +35,7 @@ impl Default for LearningQuery {
             folder: None,
             project: None,
             session: None,
+            turn: None,
             since_ms: None,
             id: String::new(),
             words: None,

@@ -20,6 +20,7 @@ const FROM_LEARNINGS: &str = "
     FROM ctxbridge.learnings l
     JOIN (SELECT owner, learning, min(at_ms) AS first_ms, max(at_ms) AS last_ms, count(*) AS times, bool_and(is_rewound) AS is_rewound
           FROM ctxbridge.learned WHERE tenant = $1 AND ($2::bigint IS NULL OR session = $2) AND ($8 OR NOT is_rewound)
+              AND ($11::bytea IS NULL OR uuid = $11)
           GROUP BY owner, learning) AS said
         ON said.owner = l.owner AND said.learning = l.id
     WHERE l.tenant = $1 AND ($3::text IS NULL OR l.kind = $3) AND ($4::text IS NULL OR l.folder = $4)
@@ -30,7 +31,8 @@ const FROM_LEARNINGS: &str = "
 const ORDER_LEARNINGS: &str = "
     ORDER BY rank DESC, said.last_ms DESC, l.id DESC LIMIT $10) AS l
     JOIN LATERAL (SELECT * FROM ctxbridge.learned one WHERE one.tenant = $1 AND one.owner = l.owner AND one.learning = l.id
-        AND one.at_ms = l.last_ms AND ($2 IS NULL OR one.session = $2) AND ($8 OR NOT one.is_rewound) ORDER BY one.uuid LIMIT 1) AS last ON true
+        AND one.at_ms = l.last_ms AND ($2 IS NULL OR one.session = $2) AND ($8 OR NOT one.is_rewound)
+        AND ($11 IS NULL OR one.uuid = $11) ORDER BY one.uuid LIMIT 1) AS last ON true
     JOIN ctxbridge.sessions told ON told.tenant = $1 AND told.owner = l.owner AND told.id = last.session
     ORDER BY l.rank DESC, l.last_ms DESC, l.id DESC";
 
@@ -87,6 +89,7 @@ impl LearningReader for PostgresStore {
                     &wanted.with_superseded,
                     &words,
                     &row_limit(wanted.limit),
+                    &wanted.turn.as_ref().map(|turn| &turn[..]),
                 ],
             )?;
             found.iter().filter_map(|row| learning(row).transpose()).collect()

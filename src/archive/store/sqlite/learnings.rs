@@ -49,10 +49,11 @@ pub(super) fn add(
 }
 
 /// Those with the wanted words, ranked once: asked for each learning, the rank is counted anew over all that have the words.
-const FOUND: &str = "
-    WITH found AS MATERIALIZED (SELECT rowid AS learning, rank FROM learning_words WHERE learning_words MATCH :words)";
+const WITH_WORDS: &str = "SELECT rowid AS learning, rank FROM learning_words WHERE learning_words MATCH :words";
+/// Those of a turn, by the index of sessions.
+const OF_TURN: &str = "SELECT learning, 0 AS rank FROM learned WHERE session = :session AND uuid = :turn AND :words IS NULL";
 
-/// With where each was said last. `{only}` and `{join}` narrow it.
+/// With where each was said last. `{only}` and `{join}` narrow it to those that were found.
 const LEARNINGS: &str = "
     SELECT handle, kind, sentence, confidence, learnings.folder, said.first_ms, said.last_ms, said.times,
         (SELECT handle FROM learnings AS newer WHERE newer.id = learnings.superseded_by AND EXISTS
@@ -60,11 +61,12 @@ const LEARNINGS: &str = "
         sessions.session, last.uuid, last.before, last.after, last.agent, last.tools, said.is_rewound
     FROM learnings
     JOIN (SELECT learning, min(at_ms) AS first_ms, max(at_ms) AS last_ms, count(*) AS times, min(is_rewound) AS is_rewound FROM learned
-          WHERE (:session IS NULL OR session = :session) AND (:with_superseded OR NOT is_rewound) {only}
+          WHERE (:session IS NULL OR session = :session) AND (:with_superseded OR NOT is_rewound)
+              AND (:turn IS NULL OR uuid = :turn) {only}
           GROUP BY learning) AS said ON said.learning = learnings.id
     JOIN learned AS last ON last.learning = learnings.id AND last.uuid = (
         SELECT uuid FROM learned WHERE learning = learnings.id AND at_ms = said.last_ms AND (:with_superseded OR NOT is_rewound)
-        AND (:session IS NULL OR session = :session) ORDER BY uuid LIMIT 1)
+        AND (:session IS NULL OR session = :session) AND (:turn IS NULL OR uuid = :turn) ORDER BY uuid LIMIT 1)
     {join} JOIN sessions ON sessions.id = last.session
     WHERE (:kind IS NULL OR kind = :kind) AND (:folder IS NULL OR learnings.folder = :folder)
         AND (:folders IS NULL OR learnings.folder IN (SELECT value FROM json_each(:folders)))
@@ -97,11 +99,17 @@ impl<S: SqliteQueries> LearningReader for S {
     fn learnings(&mut self, wanted: &LearningQuery) -> Result<Vec<StoredLearning>, StoreError> {
         self.query(|db| {
             let of = |only: &str, join: &str| LEARNINGS.replace("{only}", only).replace("{join}", join);
-            let sql = match wanted.words {
-                Some(_) => {
-                    let found = of("AND learning IN (SELECT learning FROM found)", "JOIN found ON found.learning = learnings.id");
-                    format!("{FOUND}{found} ORDER BY found.rank, said.last_ms DESC LIMIT :limit")
-                }
+            let found = match (&wanted.words, wanted.turn, wanted.session) {
+                (Some(_), ..) => Some(WITH_WORDS),
+                (None, Some(_), Some(_)) => Some(OF_TURN),
+                (None, ..) => None,
+            };
+            let sql = match found {
+                Some(found) => format!(
+                    "WITH found AS MATERIALIZED ({found}) {}
+                     ORDER BY found.rank, said.last_ms DESC, learnings.id DESC LIMIT :limit",
+                    of("AND learning IN (SELECT learning FROM found)", "JOIN found ON found.learning = learnings.id")
+                ),
                 None => {
                     format!("{} AND :words IS NULL ORDER BY said.last_ms DESC, learnings.id DESC LIMIT :limit", of("", ""))
                 }
@@ -111,7 +119,7 @@ impl<S: SqliteQueries> LearningReader for S {
                 .query_map(
                     named_params! {
                         ":folders": folders,
-                        ":session": wanted.session, ":kind": wanted.kind.map(LearningKind::name), ":folder": wanted.folder,
+                        ":session": wanted.session, ":turn": wanted.turn, ":kind": wanted.kind.map(LearningKind::name), ":folder": wanted.folder,
                         ":since": wanted.since_ms, ":id": wanted.id.to_lowercase(), ":with_superseded": wanted.with_superseded,
                         ":words": wanted.words, ":limit": i64::try_from(wanted.limit).unwrap_or(i64::MAX),
                     },
