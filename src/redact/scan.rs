@@ -219,8 +219,8 @@ impl Scan<'_> {
         let place = |position: usize| positions.binary_search(&position).map_or((true, position), |at| places[at]);
         // A text that only begins like JSON has quotes of another meaning, and is redacted all the same.
         let is_outside = |secret: &SecretSpan| !place(secret.range.start).0;
-        let is_json = self.found[first..].iter().any(is_outside) && is_json(seen.text);
-        let found = self.found.split_off(first).into_iter().filter(|secret| !(is_json && is_outside(secret)));
+        let drops_outside = self.found[first..].iter().any(is_outside) && is_valid_json(seen.text);
+        let found = self.found.split_off(first).into_iter().filter(|secret| !(drops_outside && is_outside(secret)));
         let kept = found.filter(|secret| !seen.crosses_string(secret.range.clone()));
         self.found.extend(kept.filter_map(|SecretSpan { rule, range }| {
             let range = place(range.start).1..place(range.end).1;
@@ -229,8 +229,8 @@ impl Scan<'_> {
     }
 }
 
-/// `true` for JSON, one value or several.
-fn is_json(text: &str) -> bool {
+/// `true` for JSON to its end, one value or several; a [`ScannedText`] only begins like it.
+fn is_valid_json(text: &str) -> bool {
     serde_json::Deserializer::from_str(text).into_iter::<serde::de::IgnoredAny>().all(|value| value.is_ok())
 }
 
