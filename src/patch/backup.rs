@@ -225,8 +225,7 @@ impl Backups {
     pub fn part_from(&self, client: &Path, sha256: &str, journal: &Journal) -> Result<(), BackupError> {
         let _turn = self.lock_backup(sha256)?;
         let path = self.path(sha256);
-        let is_one = file_id::get_file_id(&path).is_ok_and(|own| file_id::get_file_id(client).is_ok_and(|other| other == own));
-        if is_one {
+        if same_file::is_same_file(&path, client).unwrap_or(false) {
             remove(&path)?;
             journal.forget_backup(sha256)?;
         }

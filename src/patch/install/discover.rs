@@ -45,9 +45,11 @@ fn add(found: &mut Vec<Installation>, place: &Path, on_path: bool) {
     if found.iter().any(|known| known.path == path || known.same_file.contains(&path)) {
         return;
     }
-    let id = |path: &Path| file_id::get_file_id(path).ok();
-    let own = client.as_ref().ok().and_then(|_| id(&path));
-    match found.iter_mut().find(|known| own.is_some() && id(&known.path) == own) {
+    // Only what could be read is opened: another path may be of a pipe.
+    let is_same = |known: &Installation| {
+        client.is_ok() && known.client.is_ok() && same_file::is_same_file(&known.path, &path).unwrap_or(false)
+    };
+    match found.iter_mut().find(|known| is_same(known)) {
         Some(known) => known.same_file.push(path),
         None => found.push(Installation { path, same_file: Vec::new(), on_path, client }),
     }
