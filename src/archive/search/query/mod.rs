@@ -187,7 +187,7 @@ impl QueryTerms {
         let of_quotes = self
             .quotes
             .iter()
-            .flat_map(|quote| quote.words.iter().map(|word| one(word)).chain(quote.prefix.iter().map(WordPrefix::phrases)));
+            .flat_map(|quote| quote.words.iter().map(|word| one(word)).chain(quote.prefixes.iter().map(WordPrefix::phrases)));
         of_quotes.map(|group| (group, twice)).chain(any.into_iter().map(|group| (group, 1.0))).collect()
     }
 
@@ -199,7 +199,7 @@ impl QueryTerms {
 
     /// Number of groups that must occur, since they are in quotes.
     pub(super) fn required_groups(&self) -> usize {
-        self.quotes.iter().map(|quote| quote.words.len() + usize::from(quote.prefix.is_some())).sum()
+        self.quotes.iter().map(|quote| quote.words.len() + quote.prefixes.len()).sum()
     }
 
     /// `true` if these texts have all quoted texts.
@@ -220,11 +220,7 @@ impl QueryTerms {
     pub fn has_word(&self, word: &str) -> bool {
         self.words.iter().chain(self.quotes.iter().flat_map(|quote| &quote.words)).any(|term| term == word)
             || self.words.iter().filter_map(|term| self.variants.get(term)).flatten().any(|variant| variant == word)
-            || self
-                .prefixes
-                .iter()
-                .chain(self.quotes.iter().filter_map(|quote| quote.prefix.as_ref()))
-                .any(|begin| begin.has(word))
+            || self.prefixes.iter().chain(self.quotes.iter().flat_map(|quote| &quote.prefixes)).any(|begin| begin.has(word))
     }
 }
 

@@ -7,7 +7,7 @@ The index knows stems and parts of names, so it gives the texts that may have th
 parts: "maxretries" does not find `maxRetries`.
 */
 
-use super::super::tokens::{Tokenizer, fold_text, fold_word, is_emoji, is_mark, is_unspaced};
+use super::super::tokens::{Tokenizer, fold_text, fold_word, is_emoji, is_mark, is_unspaced, is_word_character};
 use super::prefix::{Phrase, WordPrefix};
 
 /// Words in quotes.
@@ -15,8 +15,10 @@ use super::prefix::{Phrase, WordPrefix};
 pub struct Quote {
     /// The words that the index has for them; names as their parts.
     pub words: Vec<String>,
-    /// Prefix of a word that ends them, if it may go on.
-    pub prefix: Option<WordPrefix>,
+    /// Prefixes of words of the index: that of the last word, if it may go on, or else single characters of scripts without spaces.
+    pub prefixes: Vec<WordPrefix>,
+    /// `true` if the last word may go on.
+    is_open: bool,
     /// The words themselves, folded.
     typed: Vec<String>,
 }
@@ -34,21 +36,29 @@ impl Quote {
                 words.push(token.word);
             }
         });
-        let begin = last.filter(|_| is_open).map(|letters| WordPrefix::of(letters, tokenizer));
-        if begin.is_some() {
+        let mut prefixes: Vec<WordPrefix> =
+            last.filter(|_| is_open).map(|letters| WordPrefix::of(letters, tokenizer)).into_iter().collect();
+        let is_open = !prefixes.is_empty();
+        if is_open {
             words.pop();
         }
-        // In a text, such a character is a half of pairs.
-        let is_half = |word: &String| {
+        // In a text, such a character is a half of pairs: it begins one, or stands at the end, where a kana is not in the index.
+        let half = |word: &String| {
             let mut letters = word.chars().filter(|character| !is_mark(*character));
-            letters.next().is_some_and(is_unspaced) && letters.next().is_none()
+            letters.next().filter(|letter| is_unspaced(*letter) && letters.next().is_none())
         };
-        if begin.is_some() || !words.iter().all(is_half) {
-            words.retain(|word| !is_half(word));
+        let halves: Vec<(String, char)> = words
+            .extract_if(.., |word| half(word).is_some())
+            .filter_map(|word| half(&word).map(|letter| (word, letter)))
+            .collect();
+        if !is_open && words.is_empty() {
+            let has_word = halves.iter().any(|(_, letter)| is_word_character(*letter));
+            let needed = halves.into_iter().filter(|(_, letter)| !has_word || is_word_character(*letter));
+            prefixes = needed.map(|(letters, _)| WordPrefix { letters, stems: Vec::new() }).collect();
         }
         let folded = fold_text(text);
         let typed = runs(&folded).into_iter().map(str::to_owned).collect();
-        (!words.is_empty() || begin.is_some()).then_some(Self { words, prefix: begin, typed })
+        (!words.is_empty() || !prefixes.is_empty()).then_some(Self { words, prefixes, is_open, typed })
     }
 
     /// Returns the FTS5 expression for the texts that may have it, and perhaps for others.
@@ -60,21 +70,21 @@ impl Quote {
             // Behind each word the whole of a name may stand.
             several => Some(format!("NEAR({}, {})", several.join(" "), 2 * several.len())),
         };
-        let begin = self.prefix.as_ref().map(|begin| format!("({})", expressions(begin).join(" OR ")));
-        words.into_iter().chain(begin).collect::<Vec<_>>().join(" AND ")
+        let prefixes = self.prefixes.iter().map(|prefix| format!("({})", expressions(prefix).join(" OR ")));
+        words.into_iter().chain(prefixes).collect::<Vec<_>>().join(" AND ")
     }
 
     /// `true` if a text has it.
     pub(super) fn is_in(&self, runs: &[&str]) -> bool {
         let fits = |(at, (typed, run)): (usize, (&String, &&str))| {
-            if self.prefix.is_some() && at + 1 == self.typed.len() { run.starts_with(typed.as_str()) } else { typed == run }
+            if self.is_open && at + 1 == self.typed.len() { run.starts_with(typed.as_str()) } else { typed == run }
         };
         runs.windows(self.typed.len().max(1)).any(|window| self.typed.iter().zip(window).enumerate().all(fits))
     }
 }
 
-fn expressions(begin: &WordPrefix) -> Vec<String> {
-    begin.phrases().iter().map(Phrase::expression).collect()
+fn expressions(prefix: &WordPrefix) -> Vec<String> {
+    prefix.phrases().iter().map(Phrase::expression).collect()
 }
 
 /// Returns the runs of letters and digits of a folded text; in scripts without spaces, each character, as of pictures.

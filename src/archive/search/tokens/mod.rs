@@ -30,7 +30,7 @@ pub use language::QueryLanguage;
 pub(super) use language::is_foreign_stop_word;
 use language::{LanguageSet, Passages};
 use stem::{Stemmers, script_stem};
-pub(super) use unspaced::is_unspaced;
+pub(super) use unspaced::{is_unspaced, is_word_character};
 
 /// Version of the tokenization. A change makes whoever keeps words cut them again.
 pub const VERSION: u32 = 3;

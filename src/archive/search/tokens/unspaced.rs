@@ -23,7 +23,7 @@ fn continues(character: char) -> bool {
 }
 
 /// `true` for scripts in which a character is a word of its own.
-fn is_word(character: char) -> bool {
+pub(in crate::search) fn is_word_character(character: char) -> bool {
     matches!(character, '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}' | '\u{ac00}'..='\u{d7a3}')
 }
 
@@ -52,7 +52,7 @@ pub(super) fn run(text: &str, start: usize, is_query: bool, sink: &mut dyn FnMut
     if let Some((last, from)) = before {
         if pairs == 0 {
             sink(token(last, from..end, false));
-        } else if !is_query && last.chars().all(is_word) {
+        } else if !is_query && last.chars().all(is_word_character) {
             sink(token(last, from..end, true));
         }
     }
