@@ -47,7 +47,8 @@ const cases = {
       await page.waitForSelector(".turn.target mark");
       assert((await page.locator(".turn.target mark").allInnerTexts()).every((text) => /^quokka$/i.test(text)));
       assert((await text(page, "#turns")).includes("<img src=x onerror=alert(1)>"));
-      assert.match(await text(page, "#session-title"), /<script>/);
+      // It comes with an answer of its own.
+      await page.waitForFunction(() => document.querySelector("#session-title").textContent.includes("<script>"));
       assert.equal(await page.locator("main img, main script").count(), 0);
       await page.goBack();
       await page.waitForSelector("#sessions mark");
