@@ -12,6 +12,9 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().map_or_else(PathBuf::new, Path::to_owned)
 }
 
+/// Starts of the variables that say which package a program belongs to that cargo runs.
+const OF_OUR_PACKAGE: [&str; 2] = ["CARGO_PKG_", "CARGO_MANIFEST_"];
+
 /// The build folder.
 pub fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
@@ -21,7 +24,18 @@ pub fn target() -> PathBuf {
 pub fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
+    forget_package(&mut command);
     command
+}
+
+/// Takes from the environment what cargo has told us of our package. The build script of `ring` asks for it, and would be run again,
+/// with all that builds on it, whenever cargo is called once by us and once by hand.
+pub fn forget_package(command: &mut Command) {
+    for (name, _) in std::env::vars_os() {
+        if OF_OUR_PACKAGE.iter().any(|start| name.to_string_lossy().starts_with(start)) {
+            command.env_remove(name);
+        }
+    }
 }
 
 /// The program, built as the tests run it.

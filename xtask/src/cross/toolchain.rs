@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 use super::Target;
 use crate::steps::Steps;
-use crate::tools::{root, runs, target};
+use crate::tools::{forget_package, root, runs, target};
 
 /// The version of Debian's compiler, and its packages. A newer one may warn of more, so it is not taken by itself.
 const RUST: &str = "1.96";
@@ -195,6 +195,7 @@ impl Toolchain {
         command.env("CARGO", &self.cargo).env("CARGO_TARGET_DIR", target().join("cross")).env_remove("RUSTC_WRAPPER");
         // What the cargo that runs us has set for its own compiler.
         command.env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO_ENCODED_RUSTFLAGS");
+        forget_package(&mut command);
         command
     }
 }
