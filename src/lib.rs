@@ -7,7 +7,7 @@ This package is the command and what the client runs; the rest are crates below 
   and puts the original back, to the byte. [`syntax`] is the tree.
 - [`prune`] is what the first patch injects: the policy by which old text leaves a request, in Rust and in JavaScript.
 - [`transcript`] reads the client's JSON lines: records, turns, usage. [`archive`] keeps every byte of them, knows their turns,
-  learns from them and brings the best ones back. [`claude_flow`] imports another tool's archive.
+  learns from them and brings the best ones back. [`vectors`] tell what a text means. [`claude_flow`] imports another tool's archive.
 - `team` sends what is archived to a PostgreSQL server and searches there as well; it is a feature of the build.
 - [`client`] runs a real client, cut off from the network; [`stub`] stands in for the Messages API.
 - [`redact`] takes secrets out of text that is written or sent anywhere besides the archive.
@@ -32,6 +32,7 @@ pub use ctxbridge_syntax as syntax;
 #[cfg(feature = "team")]
 pub use ctxbridge_team as team;
 pub use ctxbridge_transcript as transcript;
+pub use ctxbridge_vectors as vectors;
 
 pub mod autopilot;
 pub mod bundle;

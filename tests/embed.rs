@@ -8,8 +8,8 @@ mod vectors;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use ctxbridge::archive::embed::install;
 use ctxbridge::common::paths;
+use ctxbridge::vectors::embed::install;
 
 /// The folder of the model in the cache.
 static MODEL: LazyLock<PathBuf> = LazyLock::new(|| {

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use ctxbridge::archive::embed::install::MODEL;
-use ctxbridge::archive::embed::{EmbedError, Embedder, EmbeddingModel};
 use ctxbridge::archive::import::import;
 use ctxbridge::archive::reader::Comparison;
 use ctxbridge::archive::search::{self, HitContent, Mode, SearchIndex, SearchRequest, SearchResults, Stages, TextKind as Texts};
 use ctxbridge::archive::store::sqlite::{LockPolicy, SqliteStore};
+use ctxbridge::vectors::embed::install::MODEL;
+use ctxbridge::vectors::embed::{EmbedError, Embedder, EmbeddingModel};
 use ctxbridge_testkit::transcript::{Kind, Spec, generate};
 use serde_json::json;
 use tempfile::TempDir;

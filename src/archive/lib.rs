@@ -8,7 +8,6 @@ kept, compressed ([`segment`]), so that a transcript can be rebuilt; turns point
 
 pub mod annotations;
 mod copy;
-pub mod embed;
 pub mod entry;
 pub mod forget;
 pub mod generation_match;

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value};
 
 use ctxbridge_archive::MIN_CONFIDENCE;
-use ctxbridge_archive::embed::is_hash_of;
 use ctxbridge_common::digest;
+use ctxbridge_vectors::embed::is_hash_of;
 
 /// Labels in which their hook writes the prompt and the last answer.
 const USER: &str = "User: ";

@@ -8,8 +8,8 @@ use serde_json::json;
 use super::output::{BAD, DIM, GOOD, Output, size, styled};
 use super::{CommandOutcome, archives};
 use crate::hook;
-use ctxbridge_archive::embed::install::{self, InstallState, InstalledFile, MODEL, ModelSource};
 use ctxbridge_common::paths::data_dir;
+use ctxbridge_vectors::embed::install::{self, InstallState, InstalledFile, MODEL, ModelSource};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  ctxbridge model install")]

@@ -14,7 +14,6 @@ use crate::hook::settings::scope::{SettingsPaths, SettingsScope};
 use crate::hook::settings::status::status;
 use crate::hook::settings::wiring::events_for;
 use crate::hook::{Event, supported_events};
-use ctxbridge_archive::embed::install;
 use ctxbridge_archive::heal::{self, CheckExtent, SegmentCheckReport};
 use ctxbridge_archive::open::Location;
 use ctxbridge_archive::recovery::{self, Repair};
@@ -31,6 +30,7 @@ use ctxbridge_patch::inspect::TargetState;
 use ctxbridge_patch::install::{Installation, Target, discover};
 use ctxbridge_patch::patcher::Patcher;
 use ctxbridge_prune::PATCH;
+use ctxbridge_vectors::embed::install;
 
 /// Free disk space, in bytes, below which transcripts and patches soon cannot be stored.
 #[cfg(unix)]

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use crate::postgres::PostgresStore;
 use crate::server::{ServerError, TeamServer};
-use ctxbridge_archive::embed::EmbeddingModel;
 use ctxbridge_archive::search::{
     IndexingProgress, RemoteArchive, RemoteCandidates, SearchError, SearchRequest, SearchResults, Searcher, Visit, merge_results,
     search,
@@ -15,6 +14,7 @@ use ctxbridge_archive::search::{
 use ctxbridge_archive::store::Store;
 use ctxbridge_config::Config;
 use ctxbridge_redact::Redactor;
+use ctxbridge_vectors::embed::EmbeddingModel;
 
 /// Longest time that a search waits for the server, in total.
 const MAX_SERVER_WAIT: Duration = Duration::from_secs(5);

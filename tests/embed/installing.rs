@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use ctxbridge::archive::embed::install::{InstallState, MODEL, MODEL_FILES, ModelSource, VOCABULARY, WEIGHTS, install, status};
+use ctxbridge::vectors::embed::install::{InstallState, MODEL, MODEL_FILES, ModelSource, VOCABULARY, WEIGHTS, install, status};
 use ctxbridge_testkit::sandbox::{Ran, Sandbox};
 use serde_json::json;
 use tempfile::TempDir;

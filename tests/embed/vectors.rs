@@ -3,8 +3,8 @@
 
 use std::fs;
 
-use ctxbridge::archive::embed::install::{VOCABULARY, WEIGHTS};
-use ctxbridge::archive::embed::{EmbedError, Embedder, MAX_TOKENS, MiniLm};
+use ctxbridge::vectors::embed::install::{VOCABULARY, WEIGHTS};
+use ctxbridge::vectors::embed::{EmbedError, Embedder, MAX_TOKENS, MiniLm};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 

@@ -3,8 +3,6 @@
 use std::sync::Mutex;
 use std::time::Instant;
 
-use ctxbridge::archive::embed::install::MODEL;
-use ctxbridge::archive::embed::{EmbedError, Embedder, EmbeddingModel};
 use ctxbridge::archive::learn::LearningPatterns;
 use ctxbridge::archive::search::filter::Filter;
 use ctxbridge::archive::search::{self, SearchIndex};
@@ -12,6 +10,8 @@ use ctxbridge::archive::store::sqlite::{LockPolicy, SqliteStore};
 use ctxbridge::archive::store::{ImportedEmbedding, SearchBackend, SessionReader, TurnReader, TurnSelection, UsageWriter};
 use ctxbridge::redact::Redactor;
 use ctxbridge::team::sync::{RetryPolicy, SyncReport, SyncRun};
+use ctxbridge::vectors::embed::install::MODEL;
+use ctxbridge::vectors::embed::{EmbedError, Embedder, EmbeddingModel};
 
 use super::TOKEN;
 use super::lines::{says, text, user};

@@ -3,8 +3,8 @@
 use std::fs;
 
 use anyhow::Result;
-use ctxbridge::archive::embed::static_embedding::{DIMENSIONS, row_bytes};
-use ctxbridge::archive::embed::{MiniLm, install};
+use ctxbridge::vectors::embed::static_embedding::{DIMENSIONS, row_bytes};
+use ctxbridge::vectors::embed::{MiniLm, install};
 
 use crate::tools::root;
 
@@ -39,7 +39,7 @@ pub fn run() -> Result<bool> {
         rows.push((word, row_bytes(&values)));
     }
     rows.sort_unstable();
-    let folder = root().join("src/archive/embed/static");
+    let folder = root().join("src/vectors/embed/static");
     fs::create_dir_all(&folder)?;
     fs::write(folder.join("words.txt"), rows.iter().map(|(word, _)| format!("{word}\n")).collect::<String>())?;
     fs::write(folder.join("rows.bin"), rows.iter().flat_map(|(_, row)| row.clone()).collect::<Vec<u8>>())?;

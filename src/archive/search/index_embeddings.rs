@@ -3,9 +3,9 @@
 use super::passages::PassageTexts;
 use super::refresh::turn_with_fields;
 use super::{SearchError, SearchIndex, neighbor_context};
-use crate::embed::Embedder;
 use crate::store::StoreReader;
 use ctxbridge_transcript::SearchableText;
+use ctxbridge_vectors::embed::Embedder;
 
 /// Entries between two writes: an interruption loses at most these.
 const EMBED_BATCH_ENTRIES: usize = 20;

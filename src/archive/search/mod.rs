@@ -9,9 +9,7 @@ Without a model or vectors, a search compares words only. What is missing is not
 Candidates come from a [`candidate_source`]: the index, a `scan` of all turns where no database is possible, or a server (`remote`).
 */
 
-pub mod ann;
 pub mod candidate_source;
-mod dot;
 mod federated;
 pub mod filter;
 mod hit_renderer;
@@ -33,7 +31,6 @@ mod searcher;
 pub mod snippet;
 pub mod time;
 pub mod tokens;
-pub mod vectors;
 
 use std::path::PathBuf;
 
@@ -55,9 +52,9 @@ pub use remote::RemoteCandidates;
 pub use searcher::{IndexingProgress, IndexingReport, Searcher};
 pub use snippet::Snippet;
 
-use super::embed::EmbedError;
 use super::handle::{self, Reference};
 use super::store::{StoreError, StoredSummary, StoredTurn};
+use ctxbridge_vectors::embed::EmbedError;
 
 /// Errors from searching.
 #[derive(Debug, thiserror::Error)]

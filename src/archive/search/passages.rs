@@ -1,9 +1,9 @@
 //! The texts of a turn that get a vector each: as much as the model reads at once, each with the prompt.
 
 use super::neighbor_context::is_short_turn;
-use super::vectors::normalize;
 use crate::quote::head;
 use ctxbridge_transcript::SearchableText;
+use ctxbridge_vectors::normalize;
 
 /// Characters of a passage: about 200 of the 256 tokens that the model reads.
 const PASSAGE_CHARS: usize = 900;

@@ -9,10 +9,10 @@ use super::query::QueryTerms;
 use super::rank::{Candidate, RankingContext};
 use super::{Filter, Mode, SearchError, SearchRequest, SearchResults, Stages, TextKind, rank, time};
 use crate::SUMMARY_CONFIDENCE;
-use crate::embed::EmbeddingModel;
 use crate::project::ProjectScope;
 use crate::quote::head;
 use crate::store::{Store, StoreReader, StoredSummary, TurnLocation};
+use ctxbridge_vectors::embed::EmbeddingModel;
 
 /// Maximum number of candidates by words, and of those by vectors.
 const MAX_CANDIDATES: usize = 100;

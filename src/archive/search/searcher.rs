@@ -8,10 +8,10 @@ use std::path::PathBuf;
 use super::remote::RemoteCandidates;
 use super::scan::FullScan;
 use super::{SearchError, SearchIndex, SearchRequest, SearchResults, embed_missing, index, refresh, search};
-use crate::embed::EmbeddingModel;
 use crate::store::{Store, StoreReader};
 use ctxbridge_common::files::{self, FileStamp};
 use ctxbridge_config::StoreKind;
+use ctxbridge_vectors::embed::EmbeddingModel;
 
 /// Progress of the work before a search.
 #[derive(Debug)]

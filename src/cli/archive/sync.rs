@@ -11,7 +11,6 @@ use crate::cli::CommandOutcome;
 use crate::cli::config::load;
 use crate::cli::output::{BAD, DIM, GOOD, Output, count, size, styled};
 use crate::hook;
-use ctxbridge_archive::embed::EmbeddingModel;
 use ctxbridge_archive::learn::LearningPatterns;
 use ctxbridge_archive::open::Location;
 use ctxbridge_archive::store::StoreError;
@@ -22,6 +21,7 @@ use ctxbridge_redact::Redactor;
 use ctxbridge_team::postgres::literal;
 use ctxbridge_team::server::TeamServer;
 use ctxbridge_team::sync::{Backoff, RetryPolicy, SyncError, SyncReport, SyncRun};
+use ctxbridge_vectors::embed::EmbeddingModel;
 
 /// Time limit for sending in the background; the next run resumes.
 const IN_BACKGROUND: Duration = Duration::from_secs(10 * 60);

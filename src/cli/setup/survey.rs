@@ -17,7 +17,6 @@ use crate::hook::settings::status::{ScopeStatus, status};
 use crate::hook::settings::statusline::{StatuslineState, statusline_state};
 use crate::hook::settings::wiring::WIRED;
 use crate::hook::{Event, supported_events};
-use ctxbridge_archive::embed::install as model;
 use ctxbridge_archive::open::Location;
 use ctxbridge_archive::store::sqlite::LockPolicy;
 use ctxbridge_archive::transcript_paths::{client_folder, transcripts_below};
@@ -26,6 +25,7 @@ use ctxbridge_patch::catalog::Catalog;
 use ctxbridge_patch::inspect::TargetState;
 use ctxbridge_patch::install::Target;
 use ctxbridge_patch::patcher::Patcher;
+use ctxbridge_vectors::embed::install as model;
 
 /// Time that the replay of sessions may take: whoever sets up waits.
 const REPLAYING: Duration = Duration::from_secs(6);

@@ -36,13 +36,13 @@ pub use preview::{PreviewedSecret, SyncPreview, SyncPreviewReport};
 pub use remote_delete::RemoteDelete;
 pub use retry::{Backoff, RetryPolicy};
 
-use ctxbridge_archive::embed::EmbeddingModel;
 use ctxbridge_archive::learn::LearningPatterns;
 use ctxbridge_archive::reader::ReadError;
 use ctxbridge_archive::store::{Session, Store, StoreError};
 use ctxbridge_common::files;
 use ctxbridge_common::paths;
 use ctxbridge_redact::{RedactionCounts, Redactor};
+use ctxbridge_vectors::embed::EmbeddingModel;
 use job::SessionSync;
 use state::SyncState;
 use worker::{SharedState, WorkerStores};

@@ -6,7 +6,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::{SyncError, SyncReport, SyncWork, WorkerStores};
-use ctxbridge_archive::embed::EmbeddingModel;
 use ctxbridge_archive::search::passages::PassageTexts;
 use ctxbridge_archive::search::{SearchIndex, context_text, is_short_turn};
 use ctxbridge_archive::store::{ImportedEmbedding, Store, StoreError, StoreReader, StoredTurn, TurnLocation, VectorStore};
@@ -15,6 +14,7 @@ use ctxbridge_common::digest;
 use ctxbridge_config::StoreKind;
 use ctxbridge_redact::Redactor;
 use ctxbridge_transcript::SearchableText;
+use ctxbridge_vectors::embed::EmbeddingModel;
 
 /// Entries that are embedded and sent at once, and between two checks of the deadline.
 const EMBED_BATCH_SIZE: usize = 20;

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use ctxbridge::archive::embed::install::{self, MODEL};
 use ctxbridge::archive::search::query::QueryTerms;
 use ctxbridge::archive::search::{Mode, SearchIndex, SearchRequest, Searcher};
 use ctxbridge::archive::store::sqlite::{LockPolicy, SqliteStore};
+use ctxbridge::vectors::embed::install::{self, MODEL};
 use ctxbridge_testkit::Rng;
 use ctxbridge_testkit::transcript::Kind;
 

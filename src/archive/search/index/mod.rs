@@ -22,15 +22,15 @@ use std::time::{Duration, Instant};
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension, Row, ffi, params, params_from_iter};
 
 use super::SearchError;
-use super::ann::AnnFile;
 use super::filter::Filter;
 use super::tokens::{self, Tokenizer};
-use super::vectors::Matrix;
 use crate::store::StoreError;
 use crate::store::sqlite::SqliteStore;
 use ctxbridge_common::files;
 use ctxbridge_common::sqlite::{self, DatabaseOptions};
 use ctxbridge_transcript::SearchableText;
+use ctxbridge_vectors::Matrix;
+use ctxbridge_vectors::ann::AnnFile;
 use excerpt::Excerpt;
 pub(super) use lexical::{BM25_K1, SMOOTHING, idf};
 pub use lexical::{LexicalQuery, QueryTerm};

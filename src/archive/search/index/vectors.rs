@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use rusqlite::params;
 
 use super::{HASH_BYTES, SearchError, SearchIndex};
-use crate::search::ann::{AnnFile, AnnIdentity, MAX_EXHAUSTIVE_VECTORS, Neighbor, VectorRow, WriteError};
-use crate::search::vectors::{Matrix, Quantized};
 use ctxbridge_common::digest;
+use ctxbridge_vectors::ann::{AnnFile, AnnIdentity, MAX_EXHAUSTIVE_VECTORS, Neighbor, VectorRow, WriteError};
+use ctxbridge_vectors::{Matrix, Quantized};
 
 /// Name of the file that makes it fast to find the nearest of many vectors.
 pub const ANN_FILE: &str = "search.nearest";

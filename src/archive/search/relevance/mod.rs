@@ -15,7 +15,7 @@ use super::index::excerpt::Excerpt;
 use super::index::{BM25_K1, QueryTerm, SMOOTHING};
 use super::query::{Phrase, QueryTerms};
 use super::tokens::Tokenizer;
-use crate::embed::static_embedding::{StaticEmbedding, StaticVectors};
+use ctxbridge_vectors::embed::static_embedding::{StaticEmbedding, StaticVectors};
 
 pub use trees::{MODEL, TREE_DEPTH, Tree, Trees};
 

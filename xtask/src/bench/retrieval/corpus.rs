@@ -5,7 +5,6 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use ctxbridge::archive::embed::{Embedder, EmbeddingModel};
 use ctxbridge::archive::import::import;
 use ctxbridge::archive::project::ProjectScope;
 use ctxbridge::archive::reader::Comparison;
@@ -16,6 +15,7 @@ use ctxbridge::archive::store::sqlite::{LockPolicy, SqliteStore};
 use ctxbridge::archive::store::{SessionReader, TurnReader, TurnSelection};
 use ctxbridge::archive::transcript_paths::transcripts_below;
 use ctxbridge::common::digest;
+use ctxbridge::vectors::embed::{Embedder, EmbeddingModel};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use tempfile::TempDir;

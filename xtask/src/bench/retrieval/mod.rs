@@ -21,8 +21,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, anyhow, ensure};
-use ctxbridge::archive::embed::{Embedder as _, EmbeddingModel, MiniLm, install};
 use ctxbridge::archive::search::Mode;
+use ctxbridge::vectors::embed::{Embedder as _, EmbeddingModel, MiniLm, install};
 
 use self::bm25::Bm25;
 use self::configurations::BASELINE;

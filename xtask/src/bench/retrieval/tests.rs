@@ -1,7 +1,7 @@
 //! A dataset with obvious answers, from its file to the table.
 #![allow(clippy::unwrap_used)]
 
-use ctxbridge::archive::embed::{EmbedError, Embedder};
+use ctxbridge::vectors::embed::{EmbedError, Embedder};
 use serde_json::{Value, json};
 
 use super::*;

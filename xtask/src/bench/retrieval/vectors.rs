@@ -6,8 +6,8 @@ use std::io::{Read as _, Write as _};
 use std::path::Path;
 
 use anyhow::Result;
-use ctxbridge::archive::embed::{EmbedError, Embedder};
 use ctxbridge::common::digest;
+use ctxbridge::vectors::embed::{EmbedError, Embedder};
 
 use super::corpus::Corpus;
 use super::dataset::{Dataset, Question};

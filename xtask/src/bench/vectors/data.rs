@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::Path;
 
 use anyhow::{Context as _, Result, ensure};
-use ctxbridge::archive::embed::{Embedder as _, MiniLm};
+use ctxbridge::vectors::embed::{Embedder as _, MiniLm};
 use ctxbridge_testkit::Rng;
 
 pub const DIMENSIONS: usize = 384;

@@ -13,9 +13,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
-use ctxbridge::archive::embed::install;
-use ctxbridge::archive::search::ann::{AnnFile, AnnIdentity, Effort, VectorRow};
-use ctxbridge::archive::search::vectors::{Matrix, Quantized};
+use ctxbridge::vectors::ann::{AnnFile, AnnIdentity, Effort, VectorRow};
+use ctxbridge::vectors::embed::install;
+use ctxbridge::vectors::{Matrix, Quantized};
 use ctxbridge_testkit::Rng;
 
 use self::data::DIMENSIONS;

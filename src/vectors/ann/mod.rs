@@ -27,8 +27,8 @@ use std::path::{Path, PathBuf};
 pub use row::VectorRow;
 pub use write::WriteError;
 
-use super::dot;
-use super::vectors::Quantized;
+use crate::Quantized;
+use crate::dot;
 use bit_codes::{BitPlanes, LANES, code_bytes};
 use file::{AnnFileReader, DIRECTORY_LINE_BYTES, PAGE_LINES, Tables, take_array};
 use top_k::TopK;

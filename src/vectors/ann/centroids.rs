@@ -1,7 +1,7 @@
 //! Division of vectors into lists: spherical k-means (Dhillon and Modha 2001) over a sample.
 
-use super::super::vectors::{Quantized, normalize};
-use crate::search::dot::dots;
+use crate::dot::dots;
+use crate::{Quantized, normalize};
 
 /// Number of times that centers move. More made no measurable difference.
 const KMEANS_ROUNDS: usize = 6;

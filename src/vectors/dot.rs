@@ -3,7 +3,7 @@
 use rten_simd::{Isa, SimdOp};
 
 /// Computes the product of a vector with each of many vectors that are stored in sequence.
-pub(super) fn dots(one: &[i8], others: &[i8], into: &mut Vec<i32>) {
+pub(crate) fn dots(one: &[i8], others: &[i8], into: &mut Vec<i32>) {
     into.clear();
     if !one.is_empty() {
         Dots { one, others, into }.dispatch();
@@ -11,7 +11,7 @@ pub(super) fn dots(one: &[i8], others: &[i8], into: &mut Vec<i32>) {
 }
 
 /// Returns the product of two vectors.
-pub(super) fn dot(one: &[i8], other: &[i8]) -> i32 {
+pub(crate) fn dot(one: &[i8], other: &[i8]) -> i32 {
     Dot { one, other }.dispatch()
 }
 
