@@ -1,4 +1,4 @@
-// node page.mjs CASE URL: what a user does with the dashboard. The archive has sessions with compactions and measured hooks, one with
+// node page.mjs CASE... URL: what a user does with the dashboard. The archive has sessions with compactions and measured hooks, one with
 // a branch, and one whose texts want to be scripts.
 
 import assert from "node:assert/strict";
@@ -313,11 +313,15 @@ async function fitting(page, what, width, isChecked) {
   if (isChecked) assert.deepEqual(await violations(page), [], what);
 }
 
-const [name, url] = process.argv.slice(2);
-assert(cases[name], `there is no case ${name}`);
+const names = process.argv.slice(2, -1);
+const url = process.argv.at(-1);
+names.forEach((name) => assert(cases[name], `there is no case ${name}`));
 const browser = await launch();
 try {
-  await cases[name](browser, url);
+  for (const name of names) {
+    console.error(`case ${name}`);
+    await cases[name](browser, url);
+  }
 } finally {
   await browser.close();
 }
