@@ -42,6 +42,7 @@ fn filters() -> insta::internals::SettingsBindDropGuard {
     let mut settings = insta::Settings::clone_current();
     settings.add_filter(r"\b\d+ (minute|hour|day|month|year)s? ago\b", "[AGO]");
     settings.add_filter(r"\b\d{4}-\d\d-\d\d \d\d:\d\d\b", "[TIME]");
+    settings.add_filter(r"\bsince \p{L}+ \d{4}\b", "since [MONTH]");
     settings.add_filter(r" +\d+(\.\d+)? (ms|s)\b", " [TOOK]");
     settings.add_filter(r"\b\d+(\.\d+)? (KB|MB|GB)\b", "[SIZE]");
     settings.add_filter(r"\b\d{4,} bytes\b", "[SIZE]");

@@ -161,7 +161,9 @@ fn setup_installs_once_and_uninstall_takes_it_out() {
     let dry = at_80(&sandbox, &["uninstall", "--dry-run"]).done();
     fits(&dry);
     assert!(dry.stdout.contains("backups and logs") && dry.stdout.contains("Nothing was changed."), "{dry:?}");
+    assert!(dry.stdout.contains("  status line in ~/.claude/settings.json\n"), "{dry:?}");
     sandbox.cli(&["uninstall", "--yes"]);
+    assert!(sandbox.run(&["uninstall", "--dry-run"]).stdout.contains("Nothing of ctxbridge is in Claude Code."));
     assert_eq!(fs::read(&settings).unwrap(), before, "the settings are as they were");
     assert!(sandbox.database().exists(), "the data stays");
     sandbox.cli(&["uninstall", "--yes", "--purge"]);

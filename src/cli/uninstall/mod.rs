@@ -1,5 +1,7 @@
 //! `ctxbridge uninstall`
 
+mod wired;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, IsTerminal};
@@ -107,6 +109,7 @@ impl UninstallArgs {
         output.progress("looking at what is there");
         let folders = own_folders();
         let kept = kept_folders();
+        let wired = wired::wired(output);
         output.clear_progress();
         if !self.yes && !self.dry_run {
             if output.json || !io::stdin().is_terminal() {
@@ -118,6 +121,7 @@ impl UninstallArgs {
             } else {
                 "Take ctxbridge out of Claude Code? Data stays"
             };
+            tell_wired(&wired, output)?;
             tell_folders(&folders, &kept, self.purge, output)?;
             // Who presses Enter without reading loses nothing.
             if !ask(question, !self.purge)? {
@@ -125,6 +129,9 @@ impl UninstallArgs {
                 return Ok(CommandOutcome::No);
             }
         } else if !output.json {
+            if self.dry_run {
+                tell_wired(&wired, output)?;
+            }
             tell_folders(&folders, &kept, self.purge, output)?;
         }
         let mut removed = Vec::new();
@@ -157,7 +164,7 @@ impl UninstallArgs {
                 json!({ "what": one.name, "removed": one.result.as_ref().is_ok_and(|was| *was), "error": one.result.as_ref().err() })
             });
             output.value(&json!({
-                "dry_run": self.dry_run, "steps": steps.collect::<Vec<_>>(),
+                "dry_run": self.dry_run, "wired": wired, "steps": steps.collect::<Vec<_>>(),
                 "folders": folders.iter().map(|folder| json!({ "what": folder.what, "path": folder.path, "bytes": folder.bytes })).collect::<Vec<_>>(),
                 "kept": kept.iter().map(|folder| json!({ "what": folder.what, "path": folder.path, "bytes": folder.bytes })).collect::<Vec<_>>(),
             }))?;
@@ -310,6 +317,15 @@ fn bytes_below(folder: &Path) -> u64 {
         .filter_map(|entry| Some((entry.path(), entry.metadata().ok()?)))
         .map(|(path, metadata)| if metadata.is_dir() { bytes_below(&path) } else { metadata.len() })
         .sum()
+}
+
+fn tell_wired(wired: &[String], output: &mut Output) -> anyhow::Result<()> {
+    if wired.is_empty() {
+        output.prose(2, styled(DIM, "Nothing of ctxbridge is in Claude Code."))?;
+    } else {
+        output.prose(2, styled(BOLD, "To be taken out of Claude Code:"))?;
+    }
+    wired.iter().try_for_each(|name| output.prose(2, format!("  {name}")).map_err(Into::into))
 }
 
 fn tell_folders(folders: &[OwnFolder], kept: &[KeptFolder], purge: bool, output: &mut Output) -> anyhow::Result<()> {
