@@ -97,10 +97,8 @@ fn is_in_profile(data: &Path) -> bool {
 }
 
 /// Checks the free disk space.
-#[cfg(unix)]
 pub fn disk(data: &Path) -> Option<HealthCheck> {
-    let space = rustix::fs::statvfs(data).ok()?;
-    let free = space.f_bavail.saturating_mul(space.f_frsize);
+    let free = fs4::available_space(data).ok()?;
     let detail = format!("{:.1} GB free", free as f64 / 1e9);
     Some(match free {
         LOW_DISK_BYTES.. => HealthCheck::new("disk", HealthStatus::Ok, detail, None),
@@ -109,12 +107,6 @@ pub fn disk(data: &Path) -> Option<HealthCheck> {
             HealthCheck::new("disk", HealthStatus::Warning, detail, Some("make room: when the disk is full, nothing is archived"))
         }
     })
-}
-
-/// Not checked on this platform: it would need unsafe code.
-#[cfg(not(unix))]
-pub fn disk(_data: &Path) -> Option<HealthCheck> {
-    None
 }
 
 pub fn configuration(config: &Config) -> HealthCheck {
