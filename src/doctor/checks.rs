@@ -33,7 +33,6 @@ use ctxbridge_prune::PATCH;
 use ctxbridge_vectors::embed::install;
 
 /// Free disk space, in bytes, below which transcripts and patches soon cannot be stored.
-#[cfg(unix)]
 const LOW_DISK_BYTES: u64 = 1 << 30;
 
 /// Time limit for checking what is archived.
