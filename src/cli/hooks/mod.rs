@@ -87,7 +87,8 @@ impl HooksArgs {
     }
 }
 
-fn places() -> anyhow::Result<SettingsPaths> {
+/// Places of the client's settings around the current folder.
+pub(super) fn places() -> anyhow::Result<SettingsPaths> {
     let config_dir = std::env::var_os("CLAUDE_CONFIG_DIR").map(Into::into);
     Ok(SettingsPaths::new(paths::home_dir(), config_dir, &std::env::current_dir()?))
 }

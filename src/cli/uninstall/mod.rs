@@ -18,7 +18,6 @@ use ctxbridge_archive::store::sqlite::LockPolicy;
 use ctxbridge_common::{files, paths};
 use ctxbridge_patch::catalog::Catalog;
 use ctxbridge_patch::install::{Target, TargetError, discover};
-use ctxbridge_patch::journal::Journal;
 use ctxbridge_patch::patcher::{Patcher, RevertedState};
 
 #[derive(Debug, clap::Args)]
@@ -194,17 +193,12 @@ impl UninstallArgs {
 
 /// Puts every client back that is patched.
 fn revert_all(output: &Output) -> anyhow::Result<Vec<Removed>> {
+    let Some(mut clients) = wired::patched_clients(output)? else { return Ok(Vec::new()) };
     let data = paths::data_path()?;
-    if !data.join("state.db").exists() {
-        // Nothing was ever patched.
-        return Ok(Vec::new());
-    }
     let notice = |text: &str| output.note(text);
-    let patched = Journal::open(&data, &notice)?.active_patches()?.into_iter().map(|active| active.path);
     let catalog = Catalog::embedded()?;
     let patcher = Patcher::new(&data, catalog, &notice);
-    // Those that were patched, wherever they are; and those at the usual places, should the journal have been lost.
-    let mut clients: Vec<PathBuf> = patched.filter(|path| path.exists()).collect();
+    // Besides those that are known to be patched, those at the usual places, should the journal have been lost.
     let found = discover(std::env::current_dir().ok().as_deref());
     clients.extend(found.into_iter().filter_map(|found| Some(found.client.ok()?.path)));
     let mut seen = BTreeSet::new();
@@ -227,8 +221,7 @@ fn hooks_of_other_projects(output: &Output) -> anyhow::Result<Vec<Removed>> {
     let notice = |text: &str| output.note(text);
     let editor = Editor::new(&data, &notice);
     // Those of before are done, and have no record any more.
-    let files = editor.edited_files().into_iter().filter(|file| file.exists());
-    let removed = files.map(|file| {
+    let removed = wired::edited_files(&editor).map(|file| {
         let uninstalled = editor.uninstall(&file).map_err(|error| error.to_string());
         let result = uninstalled.map(|uninstalled| uninstalled.state != UninstalledState::NotInstalled);
         Removed { name: format!("hooks in {}", short(&file)), result }
