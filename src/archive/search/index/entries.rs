@@ -1,4 +1,4 @@
-//! Entries in the index: which are missing, and how they come and go.
+//! Entries in the index: those that are missing, adding and dropping.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 

@@ -1,4 +1,4 @@
-//! How the index is opened, and replaced where it cannot be used.
+//! Opening the index, and replacing one that cannot be used.
 
 use std::fs::{self, File};
 use std::path::Path;

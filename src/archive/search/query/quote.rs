@@ -43,18 +43,15 @@ impl Quote {
             words.pop();
         }
         // In a text, such a character is a half of pairs: it begins one, or stands at the end, where a kana is not in the index.
-        let half = |word: &String| {
+        let is_half = |word: &String| {
             let mut letters = word.chars().filter(|character| !is_mark(*character));
-            letters.next().filter(|letter| is_unspaced(*letter) && letters.next().is_none())
+            letters.next().is_some_and(is_unspaced) && letters.next().is_none()
         };
-        let halves: Vec<(String, char)> = words
-            .extract_if(.., |word| half(word).is_some())
-            .filter_map(|word| half(&word).map(|letter| (word, letter)))
-            .collect();
+        let (halves, words): (Vec<String>, Vec<String>) = words.into_iter().partition(is_half);
         if !is_open && words.is_empty() {
-            let has_word = halves.iter().any(|(_, letter)| is_word_character(*letter));
-            let needed = halves.into_iter().filter(|(_, letter)| !has_word || is_word_character(*letter));
-            prefixes = needed.map(|(letters, _)| WordPrefix { letters, stems: Vec::new() }).collect();
+            let has_word = halves.iter().any(|half| half.starts_with(is_word_character));
+            let needed = halves.into_iter().filter(|half| !has_word || half.starts_with(is_word_character));
+            prefixes = needed.map(|letters| WordPrefix { letters, stems: Vec::new() }).collect();
         }
         let folded = fold_text(text);
         let typed = runs(&folded).into_iter().map(str::to_owned).collect();
