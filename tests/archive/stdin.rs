@@ -61,10 +61,12 @@ fn ten_megabytes() {
     let sandbox = Sandbox::new();
     let talk = sandbox.talk(1, Lines::of("s").turns(2));
     let prompt = "ü\n".repeat(4_000_000);
-    let input = talk.input_with(json!({ "prompt": prompt, "source": "compact", "trigger": "manual", "compact_summary": prompt }));
-    assert!(input.to_string().len() > 10_000_000);
+    let input = talk
+        .input_with(json!({ "prompt": prompt, "source": "compact", "trigger": "manual", "compact_summary": prompt }))
+        .to_string();
+    assert!(input.len() > 10_000_000);
     for event in EVENTS {
-        run(sandbox.hook_command(event), input.to_string().as_bytes()).calm();
+        run(sandbox.hook_command(event), input.as_bytes()).calm();
     }
     sandbox.assert_sound();
     sandbox.assert_archived(&talk);

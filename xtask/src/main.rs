@@ -8,6 +8,7 @@ mod cross;
 mod dashboard;
 mod distill;
 mod doors;
+mod licenses;
 mod mac;
 mod picture;
 mod release;

@@ -11,7 +11,7 @@ use ctxbridge_testkit::postgres::{Server, VARIABLE};
 
 use crate::releases::fetch_tested;
 use crate::steps::Steps;
-use crate::tools::{actionlint, cargo, cargo_deny, require_node, runs, shellcheck, target, typos};
+use crate::tools::{actionlint, cargo, require_node, runs, shellcheck, target, typos};
 
 /// Memory that the tests need: they keep some releases of the client there at once.
 #[cfg(target_os = "linux")]
@@ -59,10 +59,7 @@ fn all(args: &TestArgs, steps: &mut Steps, closing: &mut Vec<String>) -> Result<
         let mut documentation = cargo();
         documentation.args(["doc", "--workspace", "--no-deps", "--quiet"]).env("RUSTDOCFLAGS", "-D warnings");
         steps.run("documentation", &mut documentation, "")?;
-        // Advisories come from a database that not every machine can reach, and change without us: the nightly workflow asks them.
-        let deny = ["check", "--hide-inclusion-graph", "bans", "licenses", "sources"];
-        let mut licenses = cargo_deny(steps)?;
-        steps.run("licenses, duplicates, sources", licenses.args(deny), "deny.toml says what is allowed.")?;
+        crate::licenses::check(steps)?;
     }
     if runs(cargo().args(["nextest", "--version"])) { with_nextest(steps, closing) } else { with_cargo(steps, closing) }
 }
