@@ -15,9 +15,10 @@ use std::path::{Path, PathBuf};
 use semver::Version;
 
 use ctxbridge_client::{Client, ClientError};
+use ctxbridge_patch::attributes::Attributes;
 use ctxbridge_patch::inspect::without_patches;
 use ctxbridge_patch::install::{Target, TargetError, TargetOpenError};
-use ctxbridge_patch::swap::{self, Attributes, Ownership, SwapError};
+use ctxbridge_patch::swap::{self, Ownership, SwapError};
 use ctxbridge_stub::StubError;
 
 pub use conversation::{DemoConversation, LOGS, Memory, WINDOW_TOKENS, converse};
@@ -88,9 +89,8 @@ fn take_patch_out(copy: &Target) -> Result<(), DemoError> {
     let pieces = container.rewrite(&restored).and_then(|pieces| container.finish(pieces));
     let pieces = pieces.map_err(|cause| TargetOpenError::Container { path: copy.path.clone(), cause })?;
     let new = swap::temporary_name(&copy.path);
-    let metadata = fs::metadata(&copy.path);
     let fail = |cause| DemoError::Copy { from: copy.path.clone(), to: new.clone(), cause };
-    let attributes = Attributes::of(&metadata.map_err(fail)?);
+    let attributes = Attributes::at(&copy.path).map_err(fail)?;
     swap::write(&new, &pieces, container.source(), Ownership::Like(&attributes))?;
     drop(container);
     Ok(swap::replace(&copy.path, &new)?)

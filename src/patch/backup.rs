@@ -14,10 +14,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use super::attributes::{self, Attributes};
 use super::container::{FileBytes, PiecewiseFile};
 use super::journal::{BackupRecord, Journal, JournalError, KnownBackup};
 use super::lock::{Lock, LockError};
-use super::swap::{self, Attributes, Ownership, SwapError, remove, step};
+use super::swap::{self, Ownership, SwapError, remove, step};
 use ctxbridge_common::digest;
 use ctxbridge_common::paths;
 
@@ -114,18 +115,12 @@ impl Backups {
 
     /// `true` if a backup is the same file as the one with these attributes, unchanged.
     fn is_unchanged_file(&self, backup: &Path, attributes: &Attributes) -> bool {
-        attributes.inode != (0, 0) && fs::metadata(backup).is_ok_and(|metadata| Attributes::of(&metadata) == *attributes)
+        Attributes::at(backup).is_ok_and(|backup| backup == *attributes)
     }
 
     /// `true` if a backup has no other links. A backup that is another installation's file would change with it.
     fn is_unshared(&self, backup: &Path) -> bool {
-        fs::metadata(backup).is_ok_and(|metadata| {
-            #[cfg(unix)]
-            let alone = std::os::unix::fs::MetadataExt::nlink(&metadata) == 1;
-            #[cfg(not(unix))]
-            let alone = metadata.is_file();
-            alone
-        })
+        attributes::links_at(backup).is_ok_and(|links| links == 1)
     }
 
     /// Links or copies the target. The backup gets its name when it is complete; until then, an existing one stays.
@@ -185,10 +180,9 @@ impl Backups {
     ) -> Result<(), BackupError> {
         let source = self.open(sha256)?;
         let path = self.path(sha256);
-        let backup = fs::metadata(&path).map_err(step("look at", &path))?;
-        let backup = Attributes::of(&backup);
+        let backup = Attributes::at(&path).map_err(step("look at", &path))?;
         // Only what is this very original may become it again, and what others rely on must not: a file in use gets edited.
-        if original == Some(&backup) && backup.inode != (0, 0) && !needed && fs::hard_link(&path, to).is_ok() {
+        if original == Some(&backup) && !needed && fs::hard_link(&path, to).is_ok() {
             return Ok(());
         }
         // A copy keeps the times, too.

@@ -16,8 +16,8 @@ use serde::{Deserialize, Serialize};
 
 pub use read_only::{ActivePatch, KnownBackup};
 
+use super::attributes::{Attributes, Fingerprint};
 use super::lock::{Lock, LockError};
-use super::swap::{Attributes, Fingerprint};
 use ctxbridge_common::sqlite::{self, DatabaseOpenError, DatabaseOptions};
 
 const MIGRATIONS: &[&str] = &[

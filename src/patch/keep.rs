@@ -7,7 +7,6 @@ start tells once ([`take_news`]).
 */
 
 use std::ffi::OsStr;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -15,13 +14,13 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
+use super::attributes::Fingerprint;
 use super::install::Target;
 use super::journal::seconds_now;
 use super::notice::{LostPatch, lost_patch};
 use super::patcher::{PatchError, Patcher};
 use super::plan::PlanError;
 use super::smoke::SmokeError;
-use super::swap::Fingerprint;
 use ctxbridge_common::files;
 
 /// Time for which a client has to be unchanged: an updater may still write.
@@ -66,7 +65,7 @@ impl KeepResult {
 
     /// `true` if it is about this file as it is now.
     fn is_about(&self, client: &Path) -> bool {
-        self.client == client && fingerprint(client).is_ok_and(|now| now == self.left)
+        self.client == client && Fingerprint::at(client).is_ok_and(|now| now == self.left)
     }
 
     /// `true` if another try may come to more.
@@ -74,10 +73,6 @@ impl KeepResult {
         let is_old = seconds_now().abs_diff(self.tried_at) > RETRY_AFTER.as_secs();
         self.tool_version != env!("CARGO_PKG_VERSION") || (!self.is_final && is_old)
     }
-}
-
-fn fingerprint(client: &Path) -> io::Result<Fingerprint> {
-    fs::metadata(client).map(|metadata| Fingerprint::of(&metadata))
 }
 
 /// `true` if a client that has lost its patch is an upgrade of a patched one, and worth a try: nobody tried, or a later try may do better.
@@ -138,7 +133,7 @@ pub fn keep(
             )
         }
     };
-    let left = fingerprint(&lost.path)?;
+    let left = Fingerprint::at(&lost.path)?;
     let is_told =
         KeepResult::read(data_dir).is_some_and(|known| known.is_told && known.is_about(&lost.path) && known.text == text);
     let tool_version = env!("CARGO_PKG_VERSION").to_owned();
@@ -154,7 +149,7 @@ fn when_quiet(data_dir: &Path, path_variable: Option<&OsStr>, quiet_time: Durati
     loop {
         // Asked each time: an updater may put another file in its place, or the user patch it.
         let lost = lost_patch(data_dir, path_variable).filter(|lost| is_due(data_dir, lost))?;
-        let now = fingerprint(&lost.path).ok()?;
+        let now = Fingerprint::at(&lost.path).ok()?;
         // A file from an archive may have a time that is yet to come; then our own clock counts.
         let watched = match &seen {
             Some((before, since)) if *before == now => since.elapsed(),

@@ -11,6 +11,7 @@ From the outside in:
   patches upgrades. [`check`] tests whether signatures still match.
 */
 
+pub mod attributes;
 pub mod backup;
 pub mod catalog;
 pub mod check;

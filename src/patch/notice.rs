@@ -6,15 +6,14 @@ patched file. If these are not enough, there is no answer; `ctxbridge patch veri
 */
 
 use std::ffi::OsStr;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use semver::Version;
 
+use super::attributes::Fingerprint;
 use super::install::{ClientProbe, probe_client};
 use super::journal::{ActivePatch, Journal};
-use super::swap::Fingerprint;
 use ctxbridge_client::releases::SDK_PACKAGE;
 
 /// A client that should be patched and is not.
@@ -99,11 +98,10 @@ fn is_command(known: &ActivePatch) -> bool {
 
 /// `true` if the file is the one that was written there; `None` if that is not clear.
 fn seems_patched(journal: &Journal, known: &ActivePatch) -> Option<bool> {
-    let metadata = match fs::metadata(&known.path) {
-        Ok(metadata) => metadata,
+    let now = match Fingerprint::at(&known.path) {
+        Ok(now) => now,
         Err(error) => return (error.kind() == io::ErrorKind::NotFound).then_some(false),
     };
-    let now = Fingerprint::of(&metadata);
     match journal.known_hash(&known.path, &now).ok()? {
         Some(hash) => Some(hash == known.patched_sha256),
         None => known.placed.map(|placed| placed.resembles(&now)),

@@ -28,6 +28,9 @@ pub enum SmokeError {
     Original(String, PathBuf),
 }
 
+/// Said of a patched executable of Windows that does not start: it is not signed any more.
+const UNSIGNED: &str = "Smart App Control, WDAC and AppLocker refuse what its publisher has not signed";
+
 /// The reason why a client cannot be run on this machine; `None` if it can be tried.
 pub fn cannot_run(kind: ContainerKind, file: &[u8]) -> Option<String> {
     use object::Architecture::{Aarch64, X86_64};
@@ -70,6 +73,7 @@ pub fn run(kind: ContainerKind, patched: &Path, original: &Path, version: Option
         Err(reason) => reason,
     };
     match attempt(kind, original, version) {
+        Ok(_) if kind == ContainerKind::BunPe => Err(SmokeError::Patched(format!("{reason} ({UNSIGNED})"))),
         Ok(_) => Err(SmokeError::Patched(reason)),
         Err(reason) => Err(SmokeError::Original(reason, original.to_owned())),
     }

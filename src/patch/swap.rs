@@ -5,13 +5,12 @@ The new file is written next to the target (a rename does not cross file systems
 its name; then the folder is synced. A running client keeps the old file open.
 */
 
-use std::fs::{self, File, Metadata};
+use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use serde::{Deserialize, Serialize};
-
+use super::attributes::Attributes;
 use super::container::{FileBytes, FilePiece, PiecewiseFile};
 use ctxbridge_common::files;
 
@@ -41,91 +40,6 @@ fn hint(cause: &io::Error) -> &'static str {
 pub(super) fn step(step: &'static str, path: &Path) -> impl FnOnce(io::Error) -> SwapError {
     let path = path.to_owned();
     move |cause| SwapError { step, path, cause }
-}
-
-/// Attributes of a file: mode, owner, times and identity.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Attributes {
-    /// Permission bits; if the system has none, only whether the file may be written.
-    pub mode: u32,
-    /// Owner; 0 if the system has none.
-    pub uid: u32,
-    /// Group; 0 if the system has none.
-    pub gid: u32,
-    /// Last modification, nanoseconds since 1970.
-    pub mtime_ns: i64,
-    /// The file system and the file's number in it; 0 if the system has none.
-    pub inode: (u64, u64),
-}
-
-impl Attributes {
-    /// Reads them from a file's metadata.
-    pub fn of(metadata: &Metadata) -> Self {
-        let mtime_ns = metadata.modified().map_or(0, nanoseconds);
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::MetadataExt;
-            let inode = (metadata.dev(), metadata.ino());
-            Self { mode: metadata.mode() & 0o7777, uid: metadata.uid(), gid: metadata.gid(), mtime_ns, inode }
-        }
-        #[cfg(not(unix))]
-        Self { mode: if metadata.permissions().readonly() { 0o444 } else { 0o644 }, uid: 0, gid: 0, mtime_ns, inode: (0, 0) }
-    }
-}
-
-/// Identity and last change of a file: as long as these are the same, so are the bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Fingerprint {
-    size: u64,
-    mtime_ns: i64,
-    /// Time of the last change of the file or its attributes, which nobody can set; the time of creation if the system has none.
-    ctime_ns: i64,
-    inode: (u64, u64),
-}
-
-/// Coarsest clock of a file system: a file that changed so recently may change again and keep its times.
-const COARSEST_CLOCK: Duration = Duration::from_secs(2);
-
-impl Fingerprint {
-    /// Reads them from a file's metadata.
-    pub fn of(metadata: &Metadata) -> Self {
-        let Attributes { mtime_ns, inode, .. } = Attributes::of(metadata);
-        #[cfg(unix)]
-        let ctime_ns = {
-            use std::os::unix::fs::MetadataExt;
-            metadata.ctime().saturating_mul(1_000_000_000).saturating_add(metadata.ctime_nsec())
-        };
-        #[cfg(not(unix))]
-        let ctime_ns = metadata.created().map_or(0, nanoseconds);
-        Self { size: metadata.len(), mtime_ns, ctime_ns, inode }
-    }
-
-    /// `true` if the bytes are most likely the same, even if the file was copied or its mode changed: good enough for a message.
-    pub fn resembles(&self, other: &Self) -> bool {
-        (self.size, self.mtime_ns) == (other.size, other.mtime_ns)
-    }
-
-    /// Time since the last change; zero if that is in the future.
-    pub fn age(&self) -> Duration {
-        let changed = u64::try_from(self.mtime_ns.max(self.ctime_ns)).unwrap_or_default();
-        SystemTime::now().duration_since(UNIX_EPOCH + Duration::from_nanos(changed)).unwrap_or_default()
-    }
-
-    /// `true` if a change after `now` would be visible in the fingerprint.
-    pub fn is_settled(&self, now: SystemTime) -> bool {
-        nanoseconds(now).saturating_sub(self.mtime_ns.max(self.ctime_ns)) > COARSEST_CLOCK.as_nanos() as i64
-    }
-
-    pub(super) fn to_json(self) -> String {
-        serde_json::to_string(&self).unwrap_or_default()
-    }
-}
-
-fn nanoseconds(time: SystemTime) -> i64 {
-    match time.duration_since(UNIX_EPOCH) {
-        Ok(since) => since.as_nanos() as i64,
-        Err(before) => -(before.duration().as_nanos() as i64),
-    }
 }
 
 fn time(nanoseconds: i64) -> SystemTime {
@@ -194,8 +108,9 @@ const BLOCK: usize = 4096;
 pub fn fill(mut file: &File, pieces: &PiecewiseFile, old: &FileBytes) -> io::Result<()> {
     let mut written = 0;
     for piece in pieces.iter() {
-        // Where reading moves a file's own position, another thread that reads it would be in the way.
-        let (range, mut from) = match (piece, old.file().filter(|_| cfg!(unix))) {
+        // Only Linux copies from file to file by itself. Elsewhere that would take pieces of 8 KiB, and on Windows reading moves a
+        // file's own position, which another thread that reads it would be in the way of.
+        let (range, mut from) = match (piece, old.file().filter(|_| cfg!(target_os = "linux"))) {
             (FilePiece::New(bytes), _) => {
                 file.write_all(bytes)?;
                 written += bytes.len();
@@ -218,7 +133,7 @@ pub fn fill(mut file: &File, pieces: &PiecewiseFile, old: &FileBytes) -> io::Res
         // Up to a block in both files, then the rest: between whole blocks the system can share what it would have to copy.
         let head = if written % BLOCK == range.start % BLOCK { (BLOCK - written % BLOCK) % BLOCK } else { 0 };
         for length in [head.min(range.len()), range.len() - head.min(range.len())] {
-            // On Linux this is copy_file_range: the bytes do not come into this process.
+            // This is copy_file_range: the bytes do not come into this process.
             if io::copy(&mut from.take(length as u64), &mut file)? != length as u64 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }

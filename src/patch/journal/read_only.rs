@@ -10,7 +10,7 @@ use rusqlite::{OpenFlags, OptionalExtension};
 use ctxbridge_common::sqlite;
 
 use super::{BackupRecord, Journal, JournalError, patches, text};
-use crate::swap::Fingerprint;
+use crate::attributes::Fingerprint;
 
 /// Maximum time to wait for a command that writes.
 const JOURNAL_READ_TIMEOUT: Duration = Duration::from_millis(5);

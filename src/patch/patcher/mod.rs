@@ -19,7 +19,7 @@ pub use outcome::{Applied, AppliedState, DryRun, EditedSite, Reverted, RevertedS
 
 use super::backup::Backups;
 use super::catalog::{Catalog, Patch};
-use super::container::{Container, FileBytes};
+use super::container::{Container, ContainerKind, FileBytes};
 use super::inspect::{Inspection, TargetState, inspect, marked_modules};
 use super::install::Target;
 use super::journal::{Action, Intent, seconds_now};
@@ -29,7 +29,7 @@ use super::plan::{PatchPlan, PlanError, plan_at};
 use super::seal::{Assembled, assemble};
 use super::signature::TextForm;
 use super::smoke::SmokeError;
-use super::swap::{self, Attributes, Ownership, step, temporary_name};
+use super::swap::{self, Ownership, step, temporary_name};
 use super::syntax::with_deep_stack;
 use super::{smoke, structure};
 use ctxbridge_common::parallel::join;
@@ -113,7 +113,12 @@ impl<'n> Patcher<'n> {
                 elapsed_ms: begun.elapsed().as_millis() as u64,
             });
         }
-        let attributes = Attributes::of(&turn.metadata);
+        let attributes = turn.attributes;
+        if target.kind == ContainerKind::BunPe && turn.inspection.state != TargetState::Patched {
+            (self.notice)(
+                "the patched executable is not signed: where Smart App Control, WDAC or AppLocker ask for that, it does not start",
+            );
+        }
         let (original_sha256, original) = self.original(&turn)?;
         let original_length = original.len();
         if self.is_without_exceptions

@@ -10,12 +10,13 @@ use std::fs;
 use std::path::Path;
 
 use super::{PatchError, Patcher};
+use crate::attributes::{Attributes, Fingerprint};
 use crate::container::FileBytes;
 use crate::inspect::{Inspection, TargetState, inspect};
 use crate::install::Target;
 use crate::journal::{Action, Application, Intent, Journal};
 use crate::lock::Lock;
-use crate::swap::{self, Attributes, Fingerprint, remove, step};
+use crate::swap::{self, remove, step};
 use ctxbridge_common::digest;
 use ctxbridge_common::parallel::join;
 
@@ -34,7 +35,7 @@ pub(super) struct TargetSession {
     pub target: Target,
     pub journal: Journal,
     pub source: FileBytes,
-    pub metadata: fs::Metadata,
+    pub attributes: Attributes,
     known: Option<Application>,
     pub inspection: Inspection,
     _lock: Lock,
@@ -60,11 +61,11 @@ impl Patcher<'_> {
         self.recover_interrupted(target, &mut journal)?;
         // Of one open file: an updater that replaces it in between shows in `unchanged`.
         let file = fs::File::open(&target.path).map_err(step("read", &target.path))?;
-        let metadata = file.metadata().map_err(step("look at", &target.path))?;
+        let attributes = Attributes::of(&file).map_err(step("look at", &target.path))?;
+        let fingerprint = Fingerprint::of(&file).map_err(step("look at", &target.path))?;
         let source = FileBytes::of(file).map_err(step("read", &target.path))?;
         let target = Target::at(&target.path)?;
         let known = journal.application(&target.path)?;
-        let fingerprint = Fingerprint::of(&metadata);
         let remembered = match trust {
             HashSource::Journal => journal.known_hash(&target.path, &fingerprint)?,
             HashSource::Recomputed => None,
@@ -79,7 +80,7 @@ impl Patcher<'_> {
             }
         };
         let inspection = inspect(&target, &source, sha256, known.as_ref())?;
-        Ok((TargetSession { target, journal, source, metadata, known, inspection, _lock: lock }, meanwhile))
+        Ok((TargetSession { target, journal, source, attributes, known, inspection, _lock: lock }, meanwhile))
     }
 
     /// Finishes or undoes the work of killed commands.
@@ -113,12 +114,13 @@ impl Patcher<'_> {
     ) -> Result<(), PatchError> {
         let Target { path, kind, package, .. } = &turn.target;
         // Some systems replace no file that is mapped.
+        let length = turn.source.len() as u64;
         turn.source = FileBytes::from(Vec::new());
         // Of a process that was killed, had our number, and whose journal is lost.
         remove(&intent.temporary)?;
         let id = turn.journal.begin_intent(path, &kind.to_string(), package.as_deref(), &intent)?;
         let made = make(&mut intent, &mut turn.journal, id).and_then(|()| {
-            unchanged(path, &turn.metadata)?;
+            unchanged(path, &turn.attributes, length)?;
             Ok(swap::replace(path, &intent.temporary)?)
         });
         match made {
@@ -142,7 +144,7 @@ impl TargetSession {
     /// Attributes of the unpatched file; for one that was patched, those recorded when that was done.
     pub fn original_attributes(&self, original_sha256: &str) -> Option<Attributes> {
         match self.inspection.state {
-            TargetState::Unpatched | TargetState::Upgraded => Some(Attributes::of(&self.metadata)),
+            TargetState::Unpatched | TargetState::Upgraded => Some(self.attributes),
             TargetState::Patched | TargetState::Modified | TargetState::Foreign => {
                 self.known.as_ref().filter(|known| known.original_sha256 == original_sha256)?.original
             }
@@ -172,16 +174,14 @@ fn name(action: Action) -> &'static str {
 
 /// Fingerprint of the present file, if the system has one.
 fn fingerprint(path: &Path) -> Option<Fingerprint> {
-    fs::metadata(path).ok().map(|metadata| Fingerprint::of(&metadata))
+    Fingerprint::at(path).ok()
 }
 
 /// Checks that the target is still the file that was read: an updater may have replaced it meanwhile.
-fn unchanged(path: &Path, before: &fs::Metadata) -> Result<(), PatchError> {
-    let now = fs::metadata(path).map_err(step("look at", path))?;
-    #[cfg(unix)]
-    let same_file = std::os::unix::fs::MetadataExt::ino(&now) == std::os::unix::fs::MetadataExt::ino(before);
-    #[cfg(not(unix))]
-    let same_file = true;
-    let same = same_file && now.len() == before.len() && now.modified().ok() == before.modified().ok();
+fn unchanged(path: &Path, before: &Attributes, length: u64) -> Result<(), PatchError> {
+    let now = fs::File::open(path).map_err(step("look at", path))?;
+    let length_now = now.metadata().map_err(step("look at", path))?.len();
+    let now = Attributes::of(&now).map_err(step("look at", path))?;
+    let same = (now.inode, now.mtime_ns, length_now) == (before.inode, before.mtime_ns, length);
     if same { Ok(()) } else { Err(PatchError::Raced { path: path.to_owned() }) }
 }

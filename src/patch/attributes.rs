@@ -1,0 +1,194 @@
+/*!
+The part of a file that is not its bytes: mode, owner, times, and which file it is.
+*/
+
+use std::fs::{File, Metadata};
+use std::io;
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+
+/// Metadata of a file, and what of it is no part of Rust's metadata on Windows.
+struct FileStat {
+    metadata: Metadata,
+    /// The file system and the file's number in it.
+    inode: (u64, u64),
+    /// The number of names that the file has.
+    links: u64,
+}
+
+impl FileStat {
+    #[cfg(unix)]
+    fn of_metadata(metadata: Metadata) -> Self {
+        use std::os::unix::fs::MetadataExt;
+        Self { inode: (metadata.dev(), metadata.ino()), links: metadata.nlink(), metadata }
+    }
+
+    #[cfg(unix)]
+    fn of(file: &File) -> io::Result<Self> {
+        file.metadata().map(Self::of_metadata)
+    }
+
+    #[cfg(unix)]
+    fn at(path: &Path) -> io::Result<Self> {
+        std::fs::metadata(path).map(Self::of_metadata)
+    }
+
+    #[cfg(windows)]
+    fn of(file: &File) -> io::Result<Self> {
+        let known = winapi_util::file::information(file)?;
+        let inode = (known.volume_serial_number(), known.file_index());
+        Ok(Self { metadata: file.metadata()?, inode, links: known.number_of_links() })
+    }
+
+    #[cfg(windows)]
+    fn at(path: &Path) -> io::Result<Self> {
+        Self::of(winapi_util::Handle::from_path_any(path)?.as_file())
+    }
+}
+
+/// Attributes of a file: mode, owner, times and identity.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attributes {
+    /// Permission bits; if the system has none, only whether the file may be written.
+    pub mode: u32,
+    /// Owner; 0 if the system has none.
+    pub uid: u32,
+    /// Group; 0 if the system has none.
+    pub gid: u32,
+    /// Last modification, nanoseconds since 1970.
+    pub mtime_ns: i64,
+    /// The file system and the file's number in it.
+    pub inode: (u64, u64),
+}
+
+impl Attributes {
+    /// Reads them from an open file.
+    ///
+    /// # Errors
+    /// If the system does not tell.
+    pub fn of(file: &File) -> io::Result<Self> {
+        FileStat::of(file).map(|stat| Self::new(&stat))
+    }
+
+    /// Reads them from a file that links may lead to.
+    ///
+    /// # Errors
+    /// If there is none, or the system does not tell.
+    pub fn at(path: &Path) -> io::Result<Self> {
+        FileStat::at(path).map(|stat| Self::new(&stat))
+    }
+
+    fn new(FileStat { metadata, inode, .. }: &FileStat) -> Self {
+        let mtime_ns = metadata.modified().map_or(0, nanoseconds);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::MetadataExt;
+            Self { mode: metadata.mode() & 0o7777, uid: metadata.uid(), gid: metadata.gid(), mtime_ns, inode: *inode }
+        }
+        #[cfg(windows)]
+        Self { mode: if metadata.permissions().readonly() { 0o444 } else { 0o644 }, uid: 0, gid: 0, mtime_ns, inode: *inode }
+    }
+}
+
+/// Returns the number of names that a file has.
+///
+/// # Errors
+/// If there is none, or the system does not tell.
+pub fn links_at(path: &Path) -> io::Result<u64> {
+    FileStat::at(path).map(|stat| stat.links)
+}
+
+/// Identity and last change of a file: as long as these are the same, so are the bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fingerprint {
+    size: u64,
+    mtime_ns: i64,
+    /// Time of the last change of the file or its attributes, which nobody can set; the time of creation if the system has none.
+    ctime_ns: i64,
+    inode: (u64, u64),
+}
+
+/// Coarsest clock of a file system: a file that changed so recently may change again and keep its times.
+const COARSEST_CLOCK: Duration = Duration::from_secs(2);
+
+impl Fingerprint {
+    /// Reads them from an open file.
+    ///
+    /// # Errors
+    /// If the system does not tell.
+    pub fn of(file: &File) -> io::Result<Self> {
+        FileStat::of(file).map(|stat| Self::new(&stat))
+    }
+
+    /// Reads them from a file that links may lead to.
+    ///
+    /// # Errors
+    /// If there is none, or the system does not tell.
+    pub fn at(path: &Path) -> io::Result<Self> {
+        FileStat::at(path).map(|stat| Self::new(&stat))
+    }
+
+    fn new(FileStat { metadata, inode, .. }: &FileStat) -> Self {
+        #[cfg(unix)]
+        let ctime_ns = {
+            use std::os::unix::fs::MetadataExt;
+            metadata.ctime().saturating_mul(1_000_000_000).saturating_add(metadata.ctime_nsec())
+        };
+        #[cfg(windows)]
+        let ctime_ns = metadata.created().map_or(0, nanoseconds);
+        let mtime_ns = metadata.modified().map_or(0, nanoseconds);
+        Self { size: metadata.len(), mtime_ns, ctime_ns, inode: *inode }
+    }
+
+    /// `true` if the bytes are most likely the same, even if the file was copied or its mode changed: good enough for a message.
+    pub fn resembles(&self, other: &Self) -> bool {
+        (self.size, self.mtime_ns) == (other.size, other.mtime_ns)
+    }
+
+    /// Time since the last change; zero if that is in the future.
+    pub fn age(&self) -> Duration {
+        let changed = u64::try_from(self.mtime_ns.max(self.ctime_ns)).unwrap_or_default();
+        SystemTime::now().duration_since(UNIX_EPOCH + Duration::from_nanos(changed)).unwrap_or_default()
+    }
+
+    /// `true` if a change after `now` would be visible in the fingerprint.
+    pub fn is_settled(&self, now: SystemTime) -> bool {
+        nanoseconds(now).saturating_sub(self.mtime_ns.max(self.ctime_ns)) > COARSEST_CLOCK.as_nanos() as i64
+    }
+
+    pub(crate) fn to_json(self) -> String {
+        serde_json::to_string(&self).unwrap_or_default()
+    }
+}
+
+fn nanoseconds(time: SystemTime) -> i64 {
+    match time.duration_since(UNIX_EPOCH) {
+        Ok(since) => since.as_nanos() as i64,
+        Err(before) => -(before.duration().as_nanos() as i64),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn names_of_one_file_are_told_from_a_copy() {
+        let folder = tempfile::tempdir().unwrap();
+        let [file, name, copy] = ["file", "name", "copy"].map(|name| folder.path().join(name));
+        fs::write(&file, "bytes").unwrap();
+        assert_eq!(links_at(&file).unwrap(), 1);
+        fs::hard_link(&file, &name).unwrap();
+        fs::copy(&file, &copy).unwrap();
+        let inode = |path| Attributes::at(path).unwrap().inode;
+        assert_eq!(inode(&file), inode(&name));
+        assert_ne!(inode(&file), inode(&copy));
+        assert_eq!(links_at(&name).unwrap(), 2);
+        assert_eq!(Attributes::of(&File::open(&file).unwrap()).unwrap(), Attributes::at(&name).unwrap());
+        assert_eq!(Fingerprint::of(&File::open(&file).unwrap()).unwrap(), Fingerprint::at(&name).unwrap());
+    }
+}
