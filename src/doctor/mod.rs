@@ -9,6 +9,7 @@ mod bundles;
 mod checks;
 mod cleanup;
 mod client_mod;
+mod git_bash;
 mod hook_logs;
 #[cfg(feature = "team")]
 mod server;
@@ -98,6 +99,7 @@ pub fn run_checks(at: &Environment, progress: &dyn Fn(&str)) -> Vec<HealthCheck>
     let clients = checks::clients(at, progress);
     let command = clients.command;
     found.extend(clients.checks);
+    found.extend(git_bash::git_bash());
     found.extend(backups::backups(&at.data));
     let module = client_mod::ModOnThisMachine::of(at, command.as_ref());
     found.extend(module.check());
