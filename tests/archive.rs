@@ -2,7 +2,6 @@
 //!
 //! Each test has a home of its own. What must hold is looked up twice: the commands are asked, and the database is read by other
 //! means (in [`ctxbridge_testkit::sandbox`]).
-#![cfg(unix)]
 
 mod background;
 mod bit_flips;
@@ -14,11 +13,13 @@ mod forget;
 mod generations;
 mod history;
 mod index;
+#[cfg(unix)]
 mod kill;
 mod left_out;
 pub(crate) mod lines;
 mod many;
 mod mods;
+#[cfg(unix)]
 mod paths;
 mod pieces;
 mod pins;
@@ -33,4 +34,5 @@ mod side_files;
 mod spool;
 mod start;
 mod stdin;
+#[cfg(unix)]
 mod trouble;

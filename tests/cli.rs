@@ -1,14 +1,15 @@
 //! The command as users and their scripts meet it: what it prints, on which stream, and how it exits.
-#![cfg(unix)]
 
 // Elsewhere, the paths of temporary folders are longer, and lines break at other words.
 #[cfg(target_os = "linux")]
 mod at_80_columns;
 mod doctor;
 mod general;
+#[cfg(unix)]
 mod installations;
 mod patch;
 mod surface;
+#[cfg(unix)]
 mod targets;
 
 use std::path::Path;

@@ -1,9 +1,9 @@
 //! The optimize cycle: confidence that falls with time, pruning that loses nothing, and what it would do.
-#![cfg(unix)]
 
 use crate::kinds;
 
 mod commands;
+#[cfg(unix)]
 mod faults;
 mod hot;
 use crate::archive::lines;

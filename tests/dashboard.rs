@@ -1,5 +1,4 @@
 //! `ctxbridge dashboard`: who is answered, what is answered, and the page in a real browser.
-#![cfg(unix)]
 
 mod answers;
 mod browser;

@@ -1,6 +1,5 @@
 //! Conversations of the archive as a page, as Markdown and as JSON, and what two of them have in common: commands of the real binary, and
 //! the writers on conversations that are made up.
-#![cfg(unix)]
 
 mod comparing;
 mod files;

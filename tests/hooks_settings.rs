@@ -1,14 +1,16 @@
 //! `ctxbridge hooks`: what happens to settings files, as text, as files, and through the command.
-#![cfg(unix)]
 
 mod commands;
 mod edits;
+#[cfg(unix)]
 mod files;
 mod generated;
+#[cfg(unix)]
 mod launcher;
 mod matchers;
 mod plugin;
 mod project;
+#[cfg(unix)]
 mod verify;
 
 use ctxbridge::hook::Event;

@@ -1,5 +1,4 @@
 //! What claude-flow kept, taken into the archive: whatever state it is in, nothing lost, nothing doubled, and as often as one likes.
-#![cfg(unix)]
 
 mod damaged;
 mod hostile;

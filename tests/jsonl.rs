@@ -1,5 +1,4 @@
 //! An archive in JSON Lines: the same answers as from a database, whatever happens to its files.
-#![cfg(unix)]
 
 use crate::transcript::lines;
 mod merge;

@@ -1,5 +1,4 @@
 //! What is learned from conversations: how well, on passages that were labeled by hand, and what becomes of it.
-#![cfg(unix)]
 
 mod commands;
 mod labeled;

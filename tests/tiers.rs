@@ -1,5 +1,4 @@
 //! Tiers: what is not used is compressed anew, then moved to files, and comes back to the byte from anywhere.
-#![cfg(unix)]
 
 mod files;
 mod kill;

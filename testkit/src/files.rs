@@ -1,7 +1,7 @@
 //! Files of the repository, and files that several processes use at once.
 
 use std::fs;
-use std::io;
+use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
 /// The path of a file of the repository.
@@ -22,4 +22,42 @@ pub fn bring(from: &Path, to: &Path) -> io::Result<()> {
     let half = to.with_extension("new");
     fs::write(&half, new)?;
     fs::rename(&half, to)
+}
+
+/// Writes bytes over those of a file, and leaves the others.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn overwrite(path: &Path, at: u64, bytes: &[u8]) -> io::Result<()> {
+    let mut file = fs::File::options().write(true).open(path)?;
+    file.seek(SeekFrom::Start(at))?;
+    file.write_all(bytes)
+}
+
+/// Inverts those bits of a file's bytes that are set in `mask`.
+///
+/// # Errors
+/// When the file cannot be written, or ends before.
+pub fn invert(path: &Path, at: u64, mask: &[u8]) -> io::Result<()> {
+    let mut bytes = vec![0; mask.len()];
+    let mut file = fs::File::open(path)?;
+    file.seek(SeekFrom::Start(at))?;
+    file.read_exact(&mut bytes)?;
+    bytes.iter_mut().zip(mask).for_each(|(byte, mask)| *byte ^= mask);
+    overwrite(path, at, &bytes)
+}
+
+/// `true` if nobody but its owner may read a file or folder. On Windows that is for the folder of the user's profile to say.
+///
+/// # Errors
+/// When there is none.
+pub fn is_private(path: &Path) -> io::Result<bool> {
+    let metadata = fs::metadata(path)?;
+    #[cfg(unix)]
+    {
+        let mode = std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o777;
+        Ok(mode == if metadata.is_dir() { 0o700 } else { 0o600 })
+    }
+    #[cfg(windows)]
+    Ok(metadata.is_dir() || metadata.is_file())
 }

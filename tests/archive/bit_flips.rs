@@ -1,10 +1,10 @@
 //! One bit of the archive is another one: it is found wherever it is, and turned back.
 
 use std::fs::{self, File};
-use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use ctxbridge_archive::recovery;
+use ctxbridge_testkit::files;
 use ctxbridge_testkit::sandbox::{Ran, Sandbox, Talk, run};
 use ctxbridge_testkit::share_of;
 use rusqlite::Connection;
@@ -47,10 +47,7 @@ fn flip(sandbox: &Sandbox, bit: u64) {
 }
 
 fn flip_in(path: &Path, bit: u64) {
-    let file = File::options().read(true).write(true).open(path).unwrap();
-    let mut byte = [0];
-    file.read_at(&mut byte, bit / 8).unwrap();
-    file.write_at(&[byte[0] ^ 1 << (bit % 8)], bit / 8).unwrap();
+    files::invert(path, bit / 8, &[1 << (bit % 8)]).unwrap();
 }
 
 /// Bits all over the file, and some of its header.
@@ -232,7 +229,7 @@ fn noise_in_a_text_is_no_content() {
             .cast_unsigned(),
     };
     drop(db);
-    File::options().write(true).open(sandbox.database()).unwrap().write_at(&[0xfe; 512], (page - 1) * 4096 + 3_000).unwrap();
+    files::overwrite(&sandbox.database(), (page - 1) * 4096 + 3_000, &[0xfe; 512]).unwrap();
     sandbox.cli(&["archive", "import"]);
     assert_eq!(recovery::repairs(&sandbox.data()).pop().unwrap().resealed_pages, 0);
     talks.iter().for_each(|talk| sandbox.assert_archived(talk));
@@ -256,9 +253,8 @@ fn pages_of_another_program_are_accepted() {
     let (sandbox, talks) = archived();
     let whole = fs::read(sandbox.database()).unwrap();
     let last = whole.len() as u64 / 4096 - 1;
-    let file = File::options().write(true).open(sandbox.database()).unwrap();
     for page in [1, last / 2, last] {
-        file.write_at(&[0; 8], page * 4096 + 4088).unwrap();
+        files::overwrite(&sandbox.database(), page * 4096 + 4088, &[0; 8]).unwrap();
     }
     let ran = run(sandbox.command(&["archive", "optimize", "--json"]), b"").with_code(1).json();
     assert_eq!(ran["repairs"]["database"][0]["resealed_pages"], json!(3), "{ran}");

@@ -4,7 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use ctxbridge_testkit::sandbox::{Ran, Sandbox, finish, run, session_id, set_mode, start};
+#[cfg(unix)]
+use ctxbridge_testkit::sandbox::set_mode;
+use ctxbridge_testkit::sandbox::{Ran, Sandbox, finish, run, session_id, start};
 use serde_json::{Value, json};
 
 use super::lines::Lines;
@@ -324,6 +326,7 @@ fn what_others_committed_is_quoted() {
     assert!(String::from_utf8(shown.stderr).unwrap().contains("passed over: 3"));
 }
 
+#[cfg(unix)]
 #[test]
 fn nobody_is_bothered_where_nothing_can_be_written() {
     let repo = Repository::new();

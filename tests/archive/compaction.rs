@@ -1,6 +1,8 @@
 //! Before and after a compaction: instructions, the gate, and the client's own summary.
 
-use ctxbridge_testkit::sandbox::{Ran, Sandbox, Talk, is_root, run, set_mode};
+use ctxbridge_testkit::sandbox::{Ran, Sandbox, Talk, run};
+#[cfg(unix)]
+use ctxbridge_testkit::sandbox::{is_root, set_mode};
 use ctxbridge_testkit::transcript::Kind;
 use serde_json::{Value, json};
 
@@ -144,6 +146,7 @@ fn the_gate_is_open_unless_it_is_closed() {
 }
 
 /// What cannot be remembered is not blocked: it could be blocked for ever.
+#[cfg(unix)]
 #[test]
 fn the_gate_is_open_where_nothing_can_be_remembered() {
     let gated = Gated::at(150_000);

@@ -1,9 +1,9 @@
 //! A database that is damaged is moved aside and made anew from the transcripts that still exist. The user is told, once.
 
 use std::fs::{self, File};
-use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
+use ctxbridge_testkit::files;
 use ctxbridge_testkit::sandbox::{Ran, Sandbox, Talk, finish, run, start, wait_until};
 use rusqlite::Connection;
 use serde_json::json;
@@ -86,7 +86,7 @@ fn bytes(sandbox: &Sandbox) -> Vec<u8> {
 #[test]
 fn a_header_that_is_none() {
     let (sandbox, talks) = archived();
-    File::options().write(true).open(sandbox.database()).unwrap().write_at(&[0x5a; 100], 0).unwrap();
+    files::overwrite(&sandbox.database(), 0, &[0x5a; 100]).unwrap();
     assert_healed(&sandbox, &talks, &bytes(&sandbox));
 }
 
@@ -116,9 +116,8 @@ fn a_file_that_was_cut_off() {
 #[test]
 fn pages_that_were_overwritten() {
     let (sandbox, talks) = archived();
-    let file = File::options().read(true).write(true).open(sandbox.database()).unwrap();
-    for page in 2..file.metadata().unwrap().len() / 4096 {
-        file.write_at(&[0xa5; 4096], page * 4096).unwrap();
+    for page in 2..bytes(&sandbox).len() as u64 / 4096 {
+        files::overwrite(&sandbox.database(), page * 4096, &[0xa5; 4096]).unwrap();
     }
     for talk in &talks {
         talk.append(Lines::of("s").seed(77).turns(1));
@@ -149,13 +148,10 @@ fn pages_flipped_anywhere() {
     // Whatever they hit: hooks are calm, and once the damage is noticed, all is well again.
     for seed in 1..=6 {
         let (sandbox, talks) = archived();
-        let file = File::options().read(true).write(true).open(sandbox.database()).unwrap();
-        let pages = file.metadata().unwrap().len() / 4096;
+        let pages = bytes(&sandbox).len() as u64 / 4096;
         for number in 0..8 {
             let page = (seed * 7_919 + number * 104_729) % pages;
-            let mut bytes = [0; 64];
-            file.read_at(&mut bytes, page * 4096 + 8 * number).unwrap();
-            file.write_at(&bytes.map(|byte| byte ^ 0xff), page * 4096 + 8 * number).unwrap();
+            files::invert(&sandbox.database(), page * 4096 + 8 * number, &[0xff; 64]).unwrap();
         }
         for talk in &talks {
             talk.append(Lines::of("s").seed(77).turns(1));
@@ -256,9 +252,8 @@ fn found_by_an_import() {
 #[test]
 fn found_by_an_import_in_the_middle() {
     let (sandbox, talks) = archived();
-    let file = File::options().read(true).write(true).open(sandbox.database()).unwrap();
-    for page in 2..file.metadata().unwrap().len() / 4096 {
-        file.write_at(&[0xa5; 4096], page * 4096).unwrap();
+    for page in 2..bytes(&sandbox).len() as u64 / 4096 {
+        files::overwrite(&sandbox.database(), page * 4096, &[0xa5; 4096]).unwrap();
     }
     let ran = sandbox.cli(&["archive", "import"]);
     assert!(ran.stderr.contains(".damaged-1"), "{ran:?}");
@@ -275,7 +270,7 @@ fn found_by_an_optimize_cycle() {
     let page: u32 = db.query_row(sql, [], |row| row.get(0)).unwrap();
     drop(db);
     settle(&sandbox);
-    File::options().write(true).open(sandbox.database()).unwrap().write_at(&[0xa5; 4096], u64::from(page - 1) * 4096).unwrap();
+    files::overwrite(&sandbox.database(), u64::from(page - 1) * 4096, &[0xa5; 4096]).unwrap();
     sandbox.quiet_hook("stop", &talks[0].input());
     let mut end = sandbox.hook_command("session-end");
     end.env("CTXBRIDGE_ARCHIVE_AUTO_OPTIMIZE", "true");

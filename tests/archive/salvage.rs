@@ -1,8 +1,8 @@
 //! Whole pages of the archive are lost, and the transcripts are gone: everything else is in the new archive.
 
-use std::fs::{self, File};
-use std::os::unix::fs::FileExt;
+use std::fs;
 
+use ctxbridge_testkit::files;
 use ctxbridge_testkit::sandbox::{Sandbox, Talk, run, session_id};
 use ctxbridge_testkit::share_of;
 use rusqlite::Connection;
@@ -31,7 +31,7 @@ fn archived() -> (Sandbox, Vec<(Talk, String)>) {
 
 fn overwrite(sandbox: &Sandbox, page: u64) {
     let noise: Vec<u8> = (0..4096_u64).map(|at| ((at * 2_654_435_761 + page * 97) >> 7) as u8).collect();
-    File::options().write(true).open(sandbox.database()).unwrap().write_at(&noise, (page - 1) * 4096).unwrap();
+    files::overwrite(&sandbox.database(), (page - 1) * 4096, &noise).unwrap();
 }
 
 /// Sessions that are restored as they were.

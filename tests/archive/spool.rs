@@ -1,9 +1,9 @@
 //! What a hook cannot write waits for the next one that can, of whatever session.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, SystemTime};
 
+use ctxbridge_testkit::files;
 use ctxbridge_testkit::sandbox::{Sandbox, Talk, run};
 use rusqlite::Connection;
 use serde_json::{Value, json};
@@ -41,7 +41,7 @@ fn a_session_that_could_not_be_written_is_archived_by_another_one() {
     assert_eq!(told.lines().count(), 1, "{told}");
     run(sandbox.hook_command("stop"), first.input().to_string().as_bytes()).calm();
     assert_eq!(spool(&sandbox), [json!({ "pending": "transcript", "path": first.path })], "once");
-    assert_eq!(fs::metadata(sandbox.data().join("spool.jsonl")).unwrap().mode() & 0o777, 0o600);
+    assert!(files::is_private(&sandbox.data().join("spool.jsonl")).unwrap());
     let doctor = run(sandbox.command(&["doctor", "--json"]), b"").json();
     let check = doctor["checks"].as_array().unwrap().iter().find(|check| check["id"] == "spool").unwrap();
     assert_eq!(check["status"], "warning", "{check}");
@@ -114,5 +114,5 @@ fn metrics_have_a_line_for_each_hook() {
     assert!(lines[0]["bytes"].as_u64().unwrap() > 500 && lines[0]["ms"].as_f64().unwrap() > 0.0);
     assert_eq!(lines[1]["ok"], false);
     assert!(lines[1]["error"].as_str().unwrap().contains("another process"), "{}", lines[1]);
-    assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600);
+    assert!(files::is_private(&path).unwrap());
 }

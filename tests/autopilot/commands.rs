@@ -96,6 +96,7 @@ fn the_statusline_shows_the_client_s_figures() {
 }
 
 /// A mark of the mod, and settings that enable it; both are small.
+#[cfg(unix)]
 #[test]
 fn the_statusline_shows_the_way_in_force() {
     let sandbox = Sandbox::new();

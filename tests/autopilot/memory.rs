@@ -1,12 +1,12 @@
 //! What is remembered of sessions, on disk.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::Duration;
 
 use ctxbridge::autopilot::{WindowReading, WindowState, WindowStateStore};
 use ctxbridge::config::AutopilotSettings;
+use ctxbridge_testkit::files;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 const SESSION: &str = "0b9d2f6a-3c41-4d5e-9f00-112233445566";
@@ -37,10 +37,9 @@ fn it_comes_back_and_is_private() {
     let state = store.load(SESSION).unwrap();
     assert_eq!(state.history.iter().map(|point| point.tokens).collect::<Vec<_>>(), [1_000, 2_000]);
     assert_eq!(store.newest(), Some(state));
-    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-    assert_eq!(mode(&data.path().join("autopilot")), 0o700);
+    assert!(files::is_private(&data.path().join("autopilot")).unwrap());
     for name in names(data.path()) {
-        assert_eq!(mode(&data.path().join("autopilot").join(&name)), 0o600, "{name}");
+        assert!(files::is_private(&data.path().join("autopilot").join(&name)).unwrap(), "{name}");
     }
 }
 

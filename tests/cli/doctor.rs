@@ -58,6 +58,7 @@ fn a_machine_where_all_is_well_but_the_model() {
     insta::assert_snapshot!(sandbox.run(&["doctor"]));
 }
 
+#[cfg(unix)]
 #[test]
 fn a_machine_where_little_works() {
     use std::os::unix::fs::PermissionsExt;

@@ -3,7 +3,9 @@
 use std::fs;
 
 use ctxbridge_testkit::files::source;
-use ctxbridge_testkit::sandbox::{Ran, Sandbox};
+#[cfg(unix)]
+use ctxbridge_testkit::sandbox::Ran;
+use ctxbridge_testkit::sandbox::Sandbox;
 use insta::assert_snapshot;
 
 use super::{filters, text};
@@ -175,6 +177,7 @@ fn check() {
     assert_eq!((missing.code, missing.stdout.as_str()), (Some(3), ""), "{missing}");
 }
 
+#[cfg(unix)]
 #[test]
 fn list() {
     let _filters = filters();

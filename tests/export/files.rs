@@ -1,8 +1,8 @@
 //! Where an export goes.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 
+use ctxbridge_testkit::files;
 use ctxbridge_testkit::sandbox::{Sandbox, run};
 
 use super::story;
@@ -15,7 +15,7 @@ fn a_file_is_private_and_never_replaced_unasked() {
     let name = path.to_str().unwrap();
     let ran = sandbox.cli(&["archive", "export", &talk.id, "-o", name]);
     assert!(ran.stdout.is_empty() && ran.stderr.contains("3 turns in"), "{ran:?}");
-    assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o600);
+    assert!(files::is_private(&path).unwrap());
     assert!(fs::read_to_string(&path).unwrap().starts_with("<!doctype html>"), "the format goes by the name");
 
     let refused = run(sandbox.command(&["archive", "export", &talk.id, "-o", name, "--format", "json"]), b"").with_code(3);
@@ -24,7 +24,7 @@ fn a_file_is_private_and_never_replaced_unasked() {
 
     sandbox.cli(&["archive", "export", &talk.id, "-o", name, "--format", "json", "--force"]);
     assert!(fs::read_to_string(&path).unwrap().starts_with("{\"format\":1,"));
-    assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o600);
+    assert!(files::is_private(&path).unwrap());
     let left: Vec<_> = fs::read_dir(sandbox.home()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     assert!(!left.iter().any(|name| name.to_string_lossy().starts_with(".ctxbridge-")), "{left:?}");
 }

@@ -1,8 +1,8 @@
 //! `archive.store = "jsonl"`, from the first hook to `optimize`.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 
+use ctxbridge_testkit::files;
 use ctxbridge_testkit::sandbox::{Sandbox, run};
 use serde_json::{Value, json};
 
@@ -69,20 +69,20 @@ fn nobody_else_may_read_it() {
     lines_hook(&sandbox, "stop", &talk.input());
     run(choosing_lines(&sandbox, &["archive", "optimize"]), b"").done();
     let mut folders = vec![lines_folder(&sandbox)];
-    let mut files = 0;
+    let mut count = 0;
     while let Some(folder) = folders.pop() {
-        assert_eq!(fs::metadata(&folder).unwrap().mode() & 0o777, 0o700, "{}", folder.display());
+        assert!(files::is_private(&folder).unwrap(), "{}", folder.display());
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {
                 folders.push(path);
             } else {
-                files += 1;
-                assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o600, "{}", path.display());
+                count += 1;
+                assert!(files::is_private(&path).unwrap(), "{}", path.display());
             }
         }
     }
-    assert!(files >= 4, "journal, entries, lock and a transcript, not {files}");
+    assert!(count >= 4, "journal, entries, lock and a transcript, not {count}");
 }
 
 #[test]

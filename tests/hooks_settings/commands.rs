@@ -1,6 +1,7 @@
 //! The commands as a user meets them.
 
 use std::fs;
+#[cfg(unix)]
 use std::os::unix::fs::symlink;
 
 use ctxbridge_testkit::sandbox::{Ran, Sandbox, program, run};
@@ -264,6 +265,7 @@ fn the_same_as_json() {
     "#);
 }
 
+#[cfg(unix)]
 #[test]
 fn what_is_wired_fits_every_client_that_is_installed() {
     let sandbox = Sandbox::new();

@@ -6,6 +6,7 @@ use std::fs;
 use ctxbridge::hook::Event;
 use ctxbridge::hook::settings::wiring::{HookForm, WIRED, hooks};
 use ctxbridge_testkit::files::source;
+#[cfg(unix)]
 use ctxbridge_testkit::sandbox::{Sandbox, program};
 use serde_json::{Map, Value, json};
 
@@ -108,6 +109,7 @@ fn the_manifests_name_what_is_there() {
 }
 
 /// What the client leaves in the settings when the plugin is installed.
+#[cfg(unix)]
 #[test]
 fn an_enabled_plugin_counts_as_wired() {
     let sandbox = Sandbox::new();

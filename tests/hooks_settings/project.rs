@@ -77,6 +77,7 @@ fn a_project_that_hides_the_folder_is_told() {
     assert_eq!(project.sandbox.run(&["bundle", "init", "--json"]).json()["ignored"], true);
 }
 
+#[cfg(unix)]
 #[test]
 fn bundles_need_a_project_of_ones_own() {
     let project = Project::new();

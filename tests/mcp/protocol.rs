@@ -1,5 +1,6 @@
 //! The protocol: what is offered, what is refused, and how it ends.
 
+#[cfg(unix)]
 use std::process::Command;
 
 use ctxbridge_testkit::sandbox::Sandbox;
@@ -149,6 +150,7 @@ fn it_ends_with_its_input_and_answers_what_was_asked_before() {
     assert!(server.end().success(), "not a word was said");
 }
 
+#[cfg(unix)]
 #[test]
 fn a_signal_ends_it() {
     let mut server = Server::start(&Sandbox::new());

@@ -95,6 +95,7 @@ impl Server {
         (error["data"]["argument"].as_str().unwrap().to_owned(), error["message"].as_str().unwrap().to_owned())
     }
 
+    #[cfg(unix)]
     pub fn process(&self) -> u32 {
         self.child.id()
     }

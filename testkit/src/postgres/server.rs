@@ -6,7 +6,7 @@ use std::net::TcpListener;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use postgres::{Client, NoTls};
@@ -190,10 +190,13 @@ impl Drop for Server {
     }
 }
 
-/// The child processes of a process, if the system lists them.
+/// The child processes of a process. Linux lists them in a file, and elsewhere there is a program for it.
 fn children(pid: Pid) -> Vec<Pid> {
     let pid = pid.as_raw_nonzero();
-    let listed = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    let listed = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_else(|_| {
+        let found = Command::new("pgrep").args(["-P", &pid.to_string()]).output();
+        found.map_or_else(|_| String::new(), |found| String::from_utf8_lossy(&found.stdout).into_owned())
+    });
     listed.split_whitespace().filter_map(|child| Pid::from_raw(child.parse().ok()?)).collect()
 }
 

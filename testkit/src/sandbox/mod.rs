@@ -106,6 +106,17 @@ impl Sandbox {
         command.env("PATH", path).env("NO_COLOR", "1").env("TZ", "UTC");
         // Of killed commands, scratch folders stay behind: they shall go with the sandbox.
         command.env("HOME", self.home()).env("TMPDIR", self.path("tmp")).env("CTXBRIDGE_DATA_DIR", self.data());
+        // Other systems keep settings elsewhere.
+        #[cfg(not(target_os = "linux"))]
+        command.env("CTXBRIDGE_CONFIG_DIR", self.path("home/.config/ctxbridge"));
+        #[cfg(windows)]
+        {
+            // Without these, no program starts.
+            let of_system = ["SystemRoot", "SystemDrive", "ComSpec", "PATHEXT"];
+            command.envs(of_system.into_iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+            command.env("USERPROFILE", self.home()).env("TEMP", self.path("tmp")).env("TMP", self.path("tmp"));
+            command.env("APPDATA", self.path("home/AppData/Roaming")).env("LOCALAPPDATA", self.path("home/AppData/Local"));
+        }
         if matches!(arguments, ["hook" | "model", ..] | ["archive", "import", ..]) {
             // What it starts in the background would still be at work when the next thing is looked at.
             command.env("CTXBRIDGE_ARCHIVE_AUTO_OPTIMIZE", "false");
