@@ -9,14 +9,18 @@ use ctxbridge::archive::reader::{Comparison, TranscriptSource};
 use ctxbridge::archive::search::filter::Filter;
 use ctxbridge::archive::store::{MaintenanceStore, SearchBackend, StoreReader, Transcript};
 use ctxbridge::team::postgres::{ConnectionSettings, PostgresStore};
+use ctxbridge_testkit::share_of;
 use serde_json::json;
 
 use super::{database, settings, settings_of};
 
-/// 100,000 turns in all.
 const WRITERS: usize = 4;
 const SESSIONS: usize = 5;
-const TURNS: usize = 5_000;
+
+/// Turns of a session: 100,000 in all in a full run.
+fn turns() -> usize {
+    share_of(5_000) as usize
+}
 
 /// A transcript of which every turn has as many bytes.
 struct Made {
@@ -37,7 +41,7 @@ impl TranscriptSource for Bytes<'_> {
 impl Made {
     fn new(session: usize) -> Self {
         let mut made = Self { bytes: Vec::new(), of_turn: 0, of_prompt: 0 };
-        for turn in 0..TURNS {
+        for turn in 0..turns() {
             let at = |second: usize| format!("2026-06-01T{:02}:{:02}:{:02}.000Z", turn / 3600, turn / 60 % 60, second);
             let uuid = |line: usize| format!("{session:08x}-{line:04x}-4000-8000-{turn:012x}");
             let prompt = json!({ "type": "user", "uuid": uuid(1), "sessionId": name(session), "cwd": "/p", "timestamp": at(10),
@@ -50,7 +54,7 @@ impl Made {
             made.bytes.extend(prompt.into_bytes());
             made.bytes.extend(answer.into_bytes());
         }
-        assert_eq!(made.bytes.len(), made.of_turn * TURNS);
+        assert_eq!(made.bytes.len(), made.of_turn * turns());
         made
     }
 
@@ -126,13 +130,13 @@ fn four_write_and_one_reads() {
     let mut store = PostgresStore::connect(settings).unwrap();
     store.checkpoint().unwrap();
     let totals = store.totals().unwrap();
-    let all = (WRITERS * SESSIONS * TURNS) as u64;
+    let all = (WRITERS * SESSIONS * turns()) as u64;
     assert_eq!((totals.sessions, totals.turns, totals.entries), ((WRITERS * SESSIONS) as u64, all, all));
     let counts = "SELECT count(DISTINCT uuid), (SELECT count(*) FROM ctxbridge.texts) FROM ctxbridge.turns";
     let row = database.admin().unwrap().query_one(counts, &[]).unwrap();
     assert_eq!((row.get::<_, i64>(0), row.get::<_, i64>(1)), (all as i64, all as i64));
     for session in [0, 7, WRITERS * SESSIONS - 1] {
-        for turn in [0, TURNS / 2, TURNS - 1] {
+        for turn in [0, turns() / 2, turns() - 1] {
             let word = format!("\"prompt{session:02}x{turn:06}\"");
             assert_eq!(store.search_text(&word, &Filter::default(), 9).unwrap().len(), 1, "{word}");
         }
