@@ -33,7 +33,7 @@ fn check(places: &SearchPlaces) -> HealthCheck {
         Some(bash) => bash.display().to_string(),
         None => "not found: Claude Code runs hooks in PowerShell, where ours work as well".to_owned(),
     };
-    HealthCheck::new("git bash", HealthStatus::Ok, detail, None)
+    HealthCheck::new("git_bash", HealthStatus::Ok, detail, None)
 }
 
 fn find(places: &SearchPlaces) -> Option<PathBuf> {

@@ -5,9 +5,9 @@ use std::process::Command;
 
 use anyhow::Context as _;
 use anyhow::Result;
+use ctxbridge_testkit::is_full_run;
 #[cfg(unix)]
 use ctxbridge_testkit::postgres::{Server, VARIABLE};
-use ctxbridge_testkit::{is_full_run, share_of};
 
 use crate::releases::fetch_tested;
 use crate::steps::Steps;
@@ -16,12 +16,6 @@ use crate::tools::{actionlint, cargo, require_node, runs, shellcheck, target, ty
 /// Memory that the tests need: they keep some releases of the client there at once.
 #[cfg(target_os = "linux")]
 const SCRATCH_BYTES: u64 = 4 << 30;
-
-/// Names the number of cases that proptest tries where a test does not say.
-const CASES: &str = "PROPTEST_CASES";
-
-/// Cases that a full run tries.
-const MOST_CASES: u32 = 640;
 
 #[derive(Debug, clap::Args)]
 pub struct TestArgs {
@@ -108,9 +102,6 @@ fn run_tests(steps: &mut Steps, command: &mut Command, line: &mut dyn FnMut(&str
     let scratch = scratch()?;
     if let Some(scratch) = &scratch {
         command.env("TMPDIR", scratch.path());
-    }
-    if std::env::var_os(CASES).is_none() {
-        command.env(CASES, share_of(MOST_CASES).to_string());
     }
     #[cfg(unix)]
     let _server = one_postgres(command)?;
