@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use semver::Version;
 
 use ctxbridge_client::{Client, ClientError};
-use ctxbridge_patch::attributes::Attributes;
+use ctxbridge_patch::attributes::FileStat;
 use ctxbridge_patch::inspect::without_patches;
 use ctxbridge_patch::install::{Target, TargetError, TargetOpenError};
 use ctxbridge_patch::swap::{self, Ownership, SwapError};
@@ -90,7 +90,7 @@ fn take_patch_out(copy: &Target) -> Result<(), DemoError> {
     let pieces = pieces.map_err(|cause| TargetOpenError::Container { path: copy.path.clone(), cause })?;
     let new = swap::temporary_name(&copy.path);
     let fail = |cause| DemoError::Copy { from: copy.path.clone(), to: new.clone(), cause };
-    let attributes = Attributes::at(&copy.path).map_err(fail)?;
+    let attributes = FileStat::at(&copy.path).map_err(fail)?.attributes();
     swap::write(&new, &pieces, container.source(), Ownership::Like(&attributes))?;
     drop(container);
     Ok(swap::replace(&copy.path, &new)?)

@@ -10,12 +10,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 
 /// Metadata of a file, and what of it is no part of Rust's metadata on Windows.
-struct FileStat {
+pub struct FileStat {
     metadata: Metadata,
-    /// The file system and the file's number in it.
     inode: (u64, u64),
     /// The number of names that the file has.
-    links: u64,
+    pub links: u64,
 }
 
 impl FileStat {
@@ -25,26 +24,81 @@ impl FileStat {
         Self { inode: (metadata.dev(), metadata.ino()), links: metadata.nlink(), metadata }
     }
 
+    /// Reads it from an open file.
+    ///
+    /// # Errors
+    /// If the system does not tell.
     #[cfg(unix)]
-    fn of(file: &File) -> io::Result<Self> {
+    pub fn of(file: &File) -> io::Result<Self> {
         file.metadata().map(Self::of_metadata)
     }
 
+    /// Reads it from a file that links may lead to.
+    ///
+    /// # Errors
+    /// If there is none, or the system does not tell.
     #[cfg(unix)]
-    fn at(path: &Path) -> io::Result<Self> {
+    pub fn at(path: &Path) -> io::Result<Self> {
         std::fs::metadata(path).map(Self::of_metadata)
     }
 
+    /// Reads it from an open file.
+    ///
+    /// # Errors
+    /// If the system does not tell.
     #[cfg(windows)]
-    fn of(file: &File) -> io::Result<Self> {
+    pub fn of(file: &File) -> io::Result<Self> {
         let known = winapi_util::file::information(file)?;
         let inode = (known.volume_serial_number(), known.file_index());
         Ok(Self { metadata: file.metadata()?, inode, links: known.number_of_links() })
     }
 
+    /// Reads it from a file that links may lead to.
+    ///
+    /// # Errors
+    /// If there is none, or the system does not tell.
     #[cfg(windows)]
-    fn at(path: &Path) -> io::Result<Self> {
+    pub fn at(path: &Path) -> io::Result<Self> {
         Self::of(winapi_util::Handle::from_path_any(path)?.as_file())
+    }
+
+    /// `true` if it is the file that it was, and was not written to. A new name or mode is no matter.
+    pub fn is_unwritten_since(&self, before: &Self) -> bool {
+        let written = |stat: &Self| (stat.inode, stat.metadata.len(), stat.metadata.modified().ok());
+        written(self) == written(before)
+    }
+
+    /// Returns mode, owner, times and identity.
+    pub fn attributes(&self) -> Attributes {
+        let Self { metadata, inode, .. } = self;
+        let mtime_ns = metadata.modified().map_or(0, nanoseconds);
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::MetadataExt;
+            Attributes { mode: metadata.mode() & 0o7777, uid: metadata.uid(), gid: metadata.gid(), mtime_ns, inode: *inode }
+        }
+        #[cfg(windows)]
+        Attributes {
+            mode: if metadata.permissions().readonly() { 0o444 } else { 0o644 },
+            uid: 0,
+            gid: 0,
+            mtime_ns,
+            inode: *inode,
+        }
+    }
+
+    /// Returns identity and last change.
+    pub fn fingerprint(&self) -> Fingerprint {
+        let Self { metadata, inode, .. } = self;
+        #[cfg(unix)]
+        let ctime_ns = {
+            use std::os::unix::fs::MetadataExt;
+            metadata.ctime().saturating_mul(1_000_000_000).saturating_add(metadata.ctime_nsec())
+        };
+        #[cfg(windows)]
+        let ctime_ns = metadata.created().map_or(0, nanoseconds);
+        let mtime_ns = metadata.modified().map_or(0, nanoseconds);
+        Fingerprint { size: metadata.len(), mtime_ns, ctime_ns, inode: *inode }
     }
 }
 
@@ -63,43 +117,6 @@ pub struct Attributes {
     pub inode: (u64, u64),
 }
 
-impl Attributes {
-    /// Reads them from an open file.
-    ///
-    /// # Errors
-    /// If the system does not tell.
-    pub fn of(file: &File) -> io::Result<Self> {
-        FileStat::of(file).map(|stat| Self::new(&stat))
-    }
-
-    /// Reads them from a file that links may lead to.
-    ///
-    /// # Errors
-    /// If there is none, or the system does not tell.
-    pub fn at(path: &Path) -> io::Result<Self> {
-        FileStat::at(path).map(|stat| Self::new(&stat))
-    }
-
-    fn new(FileStat { metadata, inode, .. }: &FileStat) -> Self {
-        let mtime_ns = metadata.modified().map_or(0, nanoseconds);
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::MetadataExt;
-            Self { mode: metadata.mode() & 0o7777, uid: metadata.uid(), gid: metadata.gid(), mtime_ns, inode: *inode }
-        }
-        #[cfg(windows)]
-        Self { mode: if metadata.permissions().readonly() { 0o444 } else { 0o644 }, uid: 0, gid: 0, mtime_ns, inode: *inode }
-    }
-}
-
-/// Returns the number of names that a file has.
-///
-/// # Errors
-/// If there is none, or the system does not tell.
-pub fn links_at(path: &Path) -> io::Result<u64> {
-    FileStat::at(path).map(|stat| stat.links)
-}
-
 /// Identity and last change of a file: as long as these are the same, so are the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fingerprint {
@@ -114,34 +131,6 @@ pub struct Fingerprint {
 const COARSEST_CLOCK: Duration = Duration::from_secs(2);
 
 impl Fingerprint {
-    /// Reads them from an open file.
-    ///
-    /// # Errors
-    /// If the system does not tell.
-    pub fn of(file: &File) -> io::Result<Self> {
-        FileStat::of(file).map(|stat| Self::new(&stat))
-    }
-
-    /// Reads them from a file that links may lead to.
-    ///
-    /// # Errors
-    /// If there is none, or the system does not tell.
-    pub fn at(path: &Path) -> io::Result<Self> {
-        FileStat::at(path).map(|stat| Self::new(&stat))
-    }
-
-    fn new(FileStat { metadata, inode, .. }: &FileStat) -> Self {
-        #[cfg(unix)]
-        let ctime_ns = {
-            use std::os::unix::fs::MetadataExt;
-            metadata.ctime().saturating_mul(1_000_000_000).saturating_add(metadata.ctime_nsec())
-        };
-        #[cfg(windows)]
-        let ctime_ns = metadata.created().map_or(0, nanoseconds);
-        let mtime_ns = metadata.modified().map_or(0, nanoseconds);
-        Self { size: metadata.len(), mtime_ns, ctime_ns, inode: *inode }
-    }
-
     /// `true` if the bytes are most likely the same, even if the file was copied or its mode changed: good enough for a message.
     pub fn resembles(&self, other: &Self) -> bool {
         (self.size, self.mtime_ns) == (other.size, other.mtime_ns)
@@ -181,14 +170,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let [file, name, copy] = ["file", "name", "copy"].map(|name| folder.path().join(name));
         fs::write(&file, "bytes").unwrap();
-        assert_eq!(links_at(&file).unwrap(), 1);
+        let stat = |path: &Path| FileStat::at(path).unwrap();
+        assert_eq!(stat(&file).links, 1);
         fs::hard_link(&file, &name).unwrap();
         fs::copy(&file, &copy).unwrap();
-        let inode = |path| Attributes::at(path).unwrap().inode;
-        assert_eq!(inode(&file), inode(&name));
-        assert_ne!(inode(&file), inode(&copy));
-        assert_eq!(links_at(&name).unwrap(), 2);
-        assert_eq!(Attributes::of(&File::open(&file).unwrap()).unwrap(), Attributes::at(&name).unwrap());
-        assert_eq!(Fingerprint::of(&File::open(&file).unwrap()).unwrap(), Fingerprint::at(&name).unwrap());
+        assert_eq!(stat(&file).attributes().inode, stat(&name).attributes().inode);
+        assert_ne!(stat(&file).attributes().inode, stat(&copy).attributes().inode);
+        assert_eq!(stat(&name).links, 2);
+        let open = FileStat::of(&File::open(&file).unwrap()).unwrap();
+        assert_eq!((open.attributes(), open.fingerprint()), (stat(&name).attributes(), stat(&name).fingerprint()));
     }
 }

@@ -14,7 +14,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::attributes::{self, Attributes};
+use super::attributes::{Attributes, FileStat};
 use super::container::{FileBytes, PiecewiseFile};
 use super::journal::{BackupRecord, Journal, JournalError, KnownBackup};
 use super::lock::{Lock, LockError};
@@ -115,12 +115,12 @@ impl Backups {
 
     /// `true` if a backup is the same file as the one with these attributes, unchanged.
     fn is_unchanged_file(&self, backup: &Path, attributes: &Attributes) -> bool {
-        Attributes::at(backup).is_ok_and(|backup| backup == *attributes)
+        FileStat::at(backup).is_ok_and(|backup| backup.attributes() == *attributes)
     }
 
     /// `true` if a backup has no other links. A backup that is another installation's file would change with it.
     fn is_unshared(&self, backup: &Path) -> bool {
-        attributes::links_at(backup).is_ok_and(|links| links == 1)
+        FileStat::at(backup).is_ok_and(|backup| backup.links == 1)
     }
 
     /// Links or copies the target. The backup gets its name when it is complete; until then, an existing one stays.
@@ -180,7 +180,7 @@ impl Backups {
     ) -> Result<(), BackupError> {
         let source = self.open(sha256)?;
         let path = self.path(sha256);
-        let backup = Attributes::at(&path).map_err(step("look at", &path))?;
+        let backup = FileStat::at(&path).map_err(step("look at", &path))?.attributes();
         // Only what is this very original may become it again, and what others rely on must not: a file in use gets edited.
         if original == Some(&backup) && !needed && fs::hard_link(&path, to).is_ok() {
             return Ok(());

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use super::attributes::Fingerprint;
+use super::attributes::{FileStat, Fingerprint};
 use super::install::Target;
 use super::journal::seconds_now;
 use super::notice::{LostPatch, lost_patch};
@@ -65,7 +65,7 @@ impl KeepResult {
 
     /// `true` if it is about this file as it is now.
     fn is_about(&self, client: &Path) -> bool {
-        self.client == client && Fingerprint::at(client).is_ok_and(|now| now == self.left)
+        self.client == client && FileStat::at(client).is_ok_and(|now| now.fingerprint() == self.left)
     }
 
     /// `true` if another try may come to more.
@@ -133,7 +133,7 @@ pub fn keep(
             )
         }
     };
-    let left = Fingerprint::at(&lost.path)?;
+    let left = FileStat::at(&lost.path)?.fingerprint();
     let is_told =
         KeepResult::read(data_dir).is_some_and(|known| known.is_told && known.is_about(&lost.path) && known.text == text);
     let tool_version = env!("CARGO_PKG_VERSION").to_owned();
@@ -149,7 +149,7 @@ fn when_quiet(data_dir: &Path, path_variable: Option<&OsStr>, quiet_time: Durati
     loop {
         // Asked each time: an updater may put another file in its place, or the user patch it.
         let lost = lost_patch(data_dir, path_variable).filter(|lost| is_due(data_dir, lost))?;
-        let now = Fingerprint::at(&lost.path).ok()?;
+        let now = FileStat::at(&lost.path).ok()?.fingerprint();
         // A file from an archive may have a time that is yet to come; then our own clock counts.
         let watched = match &seen {
             Some((before, since)) if *before == now => since.elapsed(),

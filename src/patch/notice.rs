@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use semver::Version;
 
-use super::attributes::Fingerprint;
+use super::attributes::FileStat;
 use super::install::{ClientProbe, probe_client};
 use super::journal::{ActivePatch, Journal};
 use ctxbridge_client::releases::SDK_PACKAGE;
@@ -98,8 +98,8 @@ fn is_command(known: &ActivePatch) -> bool {
 
 /// `true` if the file is the one that was written there; `None` if that is not clear.
 fn seems_patched(journal: &Journal, known: &ActivePatch) -> Option<bool> {
-    let now = match Fingerprint::at(&known.path) {
-        Ok(now) => now,
+    let now = match FileStat::at(&known.path) {
+        Ok(stat) => stat.fingerprint(),
         Err(error) => return (error.kind() == io::ErrorKind::NotFound).then_some(false),
     };
     match journal.known_hash(&known.path, &now).ok()? {

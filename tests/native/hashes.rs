@@ -6,7 +6,7 @@ use std::io::{Seek, SeekFrom, Write};
 use std::thread::sleep;
 use std::time::Duration;
 
-use ctxbridge::patch::attributes::Fingerprint;
+use ctxbridge::patch::attributes::FileStat;
 use ctxbridge::patch::inspect::TargetState;
 use ctxbridge::patch::patcher::AppliedState;
 
@@ -25,7 +25,7 @@ fn remembered(installation: &Installation) -> Vec<String> {
 
 /// Puts a hash into the journal as that of the file as it is now.
 fn poison(installation: &Installation, sha256: &str) {
-    let fingerprint = serde_json::to_string(&Fingerprint::at(&installation.path()).unwrap()).unwrap();
+    let fingerprint = serde_json::to_string(&FileStat::at(&installation.path()).unwrap().fingerprint()).unwrap();
     let sql = "INSERT OR REPLACE INTO hashes (path, fingerprint, sha256) VALUES (?1, ?2, ?3)";
     let changed = installation.journal().execute(sql, [installation.path().to_str().unwrap(), &fingerprint, sha256]).unwrap();
     assert_eq!(changed, 1);

@@ -113,7 +113,7 @@ impl<'n> Patcher<'n> {
                 elapsed_ms: begun.elapsed().as_millis() as u64,
             });
         }
-        let attributes = turn.attributes;
+        let attributes = turn.stat.attributes();
         if target.kind == ContainerKind::BunPe && turn.inspection.state != TargetState::Patched {
             (self.notice)(
                 "the patched executable is not signed: where Smart App Control, WDAC or AppLocker ask for that, it does not start",

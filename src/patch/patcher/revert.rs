@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use super::outcome::{Reverted, RevertedState};
 use super::target_session::{HashSource, TargetSession};
 use super::{PatchError, Patcher};
-use crate::attributes::Attributes;
+use crate::attributes::{Attributes, FileStat};
 use crate::container::{FileBytes, PiecewiseFile};
 use crate::inspect::TargetState;
 use crate::install::Target;
@@ -49,7 +49,7 @@ impl Patcher<'_> {
             version: turn.target.version.as_ref().map(ToString::to_string),
             original: turn.original_attributes(&original_sha256),
         };
-        let current = turn.attributes;
+        let current = turn.stat.attributes();
         let needed = turn.journal.is_needed_elsewhere(&path, &original_sha256)?;
         let mut kept = None;
         let replaced = self.replace_target(&mut turn, intent, |intent, _, _| {
@@ -121,7 +121,7 @@ fn keep_beside(target: &Path, attributes: &Attributes) -> Result<KeptFile, Patch
 /// `true` if the path is a name of the file with these attributes.
 fn is_file(path: &Path, attributes: &Attributes) -> bool {
     fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file())
-        && Attributes::at(path).is_ok_and(|found| found.inode == attributes.inode)
+        && FileStat::at(path).is_ok_and(|found| found.attributes().inode == attributes.inode)
 }
 
 /// The name for a changed file: `cli.js.changed`, `cli.js.changed2` and so on.

@@ -10,7 +10,7 @@ use std::fs;
 use std::path::Path;
 
 use super::{PatchError, Patcher};
-use crate::attributes::{Attributes, Fingerprint};
+use crate::attributes::{Attributes, FileStat, Fingerprint};
 use crate::container::FileBytes;
 use crate::inspect::{Inspection, TargetState, inspect};
 use crate::install::Target;
@@ -35,7 +35,7 @@ pub(super) struct TargetSession {
     pub target: Target,
     pub journal: Journal,
     pub source: FileBytes,
-    pub attributes: Attributes,
+    pub stat: FileStat,
     known: Option<Application>,
     pub inspection: Inspection,
     _lock: Lock,
@@ -61,8 +61,8 @@ impl Patcher<'_> {
         self.recover_interrupted(target, &mut journal)?;
         // Of one open file: an updater that replaces it in between shows in `unchanged`.
         let file = fs::File::open(&target.path).map_err(step("read", &target.path))?;
-        let attributes = Attributes::of(&file).map_err(step("look at", &target.path))?;
-        let fingerprint = Fingerprint::of(&file).map_err(step("look at", &target.path))?;
+        let stat = FileStat::of(&file).map_err(step("look at", &target.path))?;
+        let fingerprint = stat.fingerprint();
         let source = FileBytes::of(file).map_err(step("read", &target.path))?;
         let target = Target::at(&target.path)?;
         let known = journal.application(&target.path)?;
@@ -80,7 +80,7 @@ impl Patcher<'_> {
             }
         };
         let inspection = inspect(&target, &source, sha256, known.as_ref())?;
-        Ok((TargetSession { target, journal, source, attributes, known, inspection, _lock: lock }, meanwhile))
+        Ok((TargetSession { target, journal, source, stat, known, inspection, _lock: lock }, meanwhile))
     }
 
     /// Finishes or undoes the work of killed commands.
@@ -114,13 +114,12 @@ impl Patcher<'_> {
     ) -> Result<(), PatchError> {
         let Target { path, kind, package, .. } = &turn.target;
         // Some systems replace no file that is mapped.
-        let length = turn.source.len() as u64;
         turn.source = FileBytes::from(Vec::new());
         // Of a process that was killed, had our number, and whose journal is lost.
         remove(&intent.temporary)?;
         let id = turn.journal.begin_intent(path, &kind.to_string(), package.as_deref(), &intent)?;
         let made = make(&mut intent, &mut turn.journal, id).and_then(|()| {
-            unchanged(path, &turn.attributes, length)?;
+            unchanged(path, &turn.stat)?;
             Ok(swap::replace(path, &intent.temporary)?)
         });
         match made {
@@ -144,7 +143,7 @@ impl TargetSession {
     /// Attributes of the unpatched file; for one that was patched, those recorded when that was done.
     pub fn original_attributes(&self, original_sha256: &str) -> Option<Attributes> {
         match self.inspection.state {
-            TargetState::Unpatched | TargetState::Upgraded => Some(self.attributes),
+            TargetState::Unpatched | TargetState::Upgraded => Some(self.stat.attributes()),
             TargetState::Patched | TargetState::Modified | TargetState::Foreign => {
                 self.known.as_ref().filter(|known| known.original_sha256 == original_sha256)?.original
             }
@@ -174,14 +173,11 @@ fn name(action: Action) -> &'static str {
 
 /// Fingerprint of the present file, if the system has one.
 fn fingerprint(path: &Path) -> Option<Fingerprint> {
-    Fingerprint::at(path).ok()
+    FileStat::at(path).ok().map(|stat| stat.fingerprint())
 }
 
 /// Checks that the target is still the file that was read: an updater may have replaced it meanwhile.
-fn unchanged(path: &Path, before: &Attributes, length: u64) -> Result<(), PatchError> {
-    let now = fs::File::open(path).map_err(step("look at", path))?;
-    let length_now = now.metadata().map_err(step("look at", path))?.len();
-    let now = Attributes::of(&now).map_err(step("look at", path))?;
-    let same = (now.inode, now.mtime_ns, length_now) == (before.inode, before.mtime_ns, length);
-    if same { Ok(()) } else { Err(PatchError::Raced { path: path.to_owned() }) }
+fn unchanged(path: &Path, before: &FileStat) -> Result<(), PatchError> {
+    let now = FileStat::at(path).map_err(step("look at", path))?;
+    if now.is_unwritten_since(before) { Ok(()) } else { Err(PatchError::Raced { path: path.to_owned() }) }
 }
