@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::{HealthCheck, HealthStatus};
 
-/// Where Claude Code looks for it, in this order.
+/// The places where Claude Code looks for it, in this order.
 struct SearchPlaces {
     /// `CLAUDE_CODE_GIT_BASH_PATH`.
     named: Option<PathBuf>,

@@ -34,7 +34,7 @@ pub fn check(steps: &mut Steps) -> Result<()> {
 /// The digest of all that cargo-deny reads.
 fn files() -> Result<String> {
     let mut paths: Vec<PathBuf> =
-        ["Cargo.lock", "Cargo.toml", "deny.toml", "xtask/Cargo.toml"].map(|name| root().join(name)).into();
+        ["Cargo.lock", "Cargo.toml", "deny.toml", "testkit/Cargo.toml", "xtask/Cargo.toml"].map(|name| root().join(name)).into();
     for entry in fs::read_dir(root().join("src"))? {
         paths.push(entry?.path().join("Cargo.toml"));
     }
