@@ -1,5 +1,8 @@
 //! The share of repetitions that a run of the tests takes: few in CI and while one works, all of them at night.
 
+use std::iter::StepBy;
+use std::ops::Range;
+
 /// Names the share: a number above 0 and up to 1.
 const VARIABLE: &str = "CTXBRIDGE_TEST_SHARE";
 
@@ -21,6 +24,11 @@ pub fn is_full_run() -> bool {
 /// When the variable has no number above 0 and up to 1.
 pub fn share_of(all: u32) -> u32 {
     part(all, share())
+}
+
+/// All of these places in a full run, else every third.
+pub fn some_of(places: Range<usize>) -> StepBy<Range<usize>> {
+    places.step_by(if is_full_run() { 1 } else { 3 })
 }
 
 fn share() -> f64 {

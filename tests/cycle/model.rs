@@ -6,6 +6,7 @@ use ctxbridge::archive::maintenance::{
     ArchiveStats, EntryUsage, HotSetUsage, MaintenanceMode, MaintenancePlan, PruneDecision, RetentionSettings, SPARED_NEWEST,
     boosted, decayed, loss, plan, retention,
 };
+use ctxbridge_testkit::share_of;
 use proptest::prelude::*;
 
 use super::kinds::Kind;
@@ -240,7 +241,7 @@ fn the_order_of_entries_does_not_matter(kind: Kind) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(64) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(share_of(256)) })]
 
     #[test]
     fn what_was_restored_is_never_pruned(confidence in 0.0..1.0_f64, access_count in 1..u32::MAX, newest_ms in any::<i64>(),

@@ -6,6 +6,7 @@ use std::path::Path;
 use ctxbridge::archive::ingest::ingest_with;
 use ctxbridge::archive::reader::Comparison;
 use ctxbridge::archive::store::{EVERYTHING, Store, StoredTranscript, Transcript, TurnSelection};
+use ctxbridge_testkit::share_of;
 use proptest::prelude::*;
 
 use super::changes::{Model, Step, step};
@@ -82,7 +83,7 @@ fn all_of(store: &mut dyn Store) -> Vec<(Vec<Vec<u8>>, usize)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: share_of(256), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn what_is_there_is_what_is_here(

@@ -6,6 +6,8 @@ use std::sync::OnceLock;
 use super::ContainerError;
 use ctxbridge_syntax::{Goal, line_and_column};
 
+const LATIN1_PIECE_BYTES: usize = 1024;
+
 /// Encoding of text in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Encoding {
@@ -112,7 +114,7 @@ impl ModuleEntry {
     pub fn read<'c>(&'c self, file: &'c [u8]) -> Result<Module<'c>, ContainerError> {
         let bytes = &file[self.code.clone()];
         let text = self.text.get_or_init(|| match self.encoding {
-            Encoding::Latin1 if !bytes.is_ascii() => ModuleText::Other(bytes.iter().copied().map(char::from).collect()),
+            Encoding::Latin1 if !bytes.is_ascii() => ModuleText::Other(from_latin1(bytes)),
             _ => ModuleText::AsIs,
         });
         let text = match text {
@@ -133,4 +135,16 @@ impl ModuleEntry {
             Encoding::Latin1 => text.chars().map(latin1).collect(),
         }
     }
+}
+
+/// Decodes Latin-1. Nearly all of a client's code is ASCII, which is taken by the piece.
+fn from_latin1(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(bytes.len());
+    for piece in bytes.chunks(LATIN1_PIECE_BYTES) {
+        match std::str::from_utf8(piece) {
+            Ok(ascii) if piece.is_ascii() => text.push_str(ascii),
+            _ => text.extend(piece.iter().copied().map(char::from)),
+        }
+    }
+    text
 }

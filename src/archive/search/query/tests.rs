@@ -164,7 +164,7 @@ fn word() -> impl Strategy<Value = String> {
 const QUERIES: &str = "\"?(the |pars|max|max_retries|type null|null|1\\.12|retries|日本|lock)\"?\\*?";
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(128))]
+    #![proptest_config(ProptestConfig::with_cases(ctxbridge_testkit::share_of(512)))]
 
     #[test]
     fn sqlite_reads_every_expression(query in r#".{0,40}|["*a-z():^+ -]{0,40}"#) {

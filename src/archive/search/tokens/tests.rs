@@ -128,6 +128,11 @@ proptest! {
         let folded = fold_word(&text);
         prop_assert_eq!(fold_word(&folded), folded);
     }
+}
+
+// A case takes forty times as long as one of the above.
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(ctxbridge_testkit::share_of(256)))]
 
     #[test]
     fn any_long_text_will_do(parts in proptest::collection::vec("\\PC{0,8}|der|die|и|[a-z]{1,9}|\\n|日本|[äß]{3}", 0..900)) {

@@ -143,6 +143,8 @@ fn messages() -> impl Strategy<Value = Vec<(&'static str, usize)>> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(ctxbridge_testkit::share_of(512)))]
+
     #[test]
     fn what_is_sent_is_charged_once(messages in messages(), threshold in 4_000_u64..60_000, gap in 0_i64..400) {
         let mut conversation = conversation(&messages);
