@@ -31,6 +31,7 @@ const MAX_WAIT: Duration = Duration::from_secs(120);
 
 /// Name of the file in the data folder.
 const FILE: &str = "patch-keep.json";
+const LOCK_FILE: &str = "patch-keep.lock";
 
 /// Time after which a try is made again that failed for a reason that may pass.
 const RETRY_AFTER: Duration = Duration::from_secs(60 * 60);
@@ -84,7 +85,12 @@ pub fn is_due(data_dir: &Path, lost: &LostPatch) -> bool {
 /// Returns what came of the last try if the user does not know it yet, and remembers that it was told. What has become of the client
 /// since then may be something else: then there is no news.
 pub fn take_news(data_dir: &Path) -> Option<String> {
-    let known = KeepResult::read(data_dir).filter(|known| !known.is_told && known.is_about(&known.client))?;
+    let unread = || KeepResult::read(data_dir).filter(|known| !known.is_told && known.is_about(&known.client));
+    unread()?;
+    // One session tells it where several start at once. While a client is being patched, the next start has the news.
+    let lock = files::open_lock(data_dir.join(LOCK_FILE)).ok()?;
+    lock.try_lock().ok()?;
+    let known = unread()?;
     // Silence is better than a refrain.
     KeepResult { is_told: true, ..known.clone() }.write(data_dir).ok()?;
     Some(known.text)
@@ -102,7 +108,7 @@ pub fn keep(
     patcher: Patcher<'_>,
     quiet_time: Duration,
 ) -> io::Result<Option<String>> {
-    let lock = files::open_lock(data_dir.join("patch-keep.lock"))?;
+    let lock = files::open_lock(data_dir.join(LOCK_FILE))?;
     if lock.try_lock().is_err() {
         return Ok(None);
     }

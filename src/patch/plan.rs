@@ -106,14 +106,16 @@ pub fn plan(
     version: Option<&Version>,
     original_sha256: &str,
 ) -> Result<PatchPlan, PlanError> {
-    plan_at(container, patches, version, original_sha256, None)
+    let plan = plan_unchecked(container, patches, version, original_sha256, None)?;
+    check(container, patches, version, &plan)?;
+    Ok(plan)
 }
 
-/// Like [`plan`], but the sites may be known already.
+/// Like [`plan`], but the result is not checked ([`check`]), and the sites may be known already.
 ///
 /// # Errors
-/// See [`plan`].
-pub fn plan_at(
+/// If a site is missing.
+pub fn plan_unchecked(
     container: &Container,
     patches: &[&Patch],
     version: Option<&Version>,
@@ -134,9 +136,7 @@ pub fn plan_at(
         changes.extend(patch_changes(container, patch, version, &located, original_sha256)?);
     }
     let modules = rewrite_modules(container, &changes)?;
-    let plan = PatchPlan { modules, changes, located };
-    check(container, patches, version, &plan)?;
-    Ok(plan)
+    Ok(PatchPlan { modules, changes, located })
 }
 
 /// The changes of a patch to one module: the position of the marker, and position, old text and new text of each edit.
@@ -243,7 +243,10 @@ fn rewrite_modules(container: &Container, changes: &[PlannedChange]) -> Result<V
 
 /// Checks the result like a foreign file: it must parse, have one more item for each injected function, and have every site where
 /// it must be, edited or not.
-fn check(container: &Container, patches: &[&Patch], version: Option<&Version>, plan: &PatchPlan) -> Result<(), PlanError> {
+///
+/// # Errors
+/// If it is not as planned.
+pub fn check(container: &Container, patches: &[&Patch], version: Option<&Version>, plan: &PatchPlan) -> Result<(), PlanError> {
     let fail = |message: String| PlanError::Check(message);
     let patched = container.with(&plan.modules);
     // That there is one place alone is known; now it is about where that has gone.

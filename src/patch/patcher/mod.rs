@@ -25,7 +25,7 @@ use super::install::Target;
 use super::journal::{Action, Intent, seconds_now};
 use super::locate::{Excerpts, Located, locate};
 use super::lock::LockError;
-use super::plan::{PatchPlan, PlanError, plan_at};
+use super::plan::{PatchPlan, PlanError, check, plan_unchecked};
 use super::seal::{Assembled, assemble};
 use super::signature::TextForm;
 use super::smoke::SmokeError;
@@ -128,9 +128,8 @@ impl<'n> Patcher<'n> {
         }
         let (container, plan) = self.plan(&turn, original, found, &selected, &original_sha256)?;
         let sites = EditedSite::of(&plan);
-        let PatchPlan { modules, .. } = plan;
         let fail = |cause| PatchError::Assemble { path: target.path.clone(), cause };
-        let pieces = container.rewrite(&modules).map_err(|cause| fail(cause.into()))?;
+        let pieces = container.rewrite(&plan.modules).map_err(|cause| fail(cause.into()))?;
         let patched_length = pieces.len();
         let is_patched = turn.inspection.state == TargetState::Patched;
         let intent = Intent {
@@ -147,12 +146,18 @@ impl<'n> Patcher<'n> {
         let mut patched_sha256 = String::new();
         let mut ran = Smoke { ran: false, output: "--no-smoke".to_owned() };
         self.replace_target(&mut turn, intent, |intent, journal, id| {
-            (self.progress)("writing the patched client");
+            (self.progress)("writing the patched client, and checking it");
             let source = container.source();
             swap::write_with(&intent.temporary, Ownership::Like(&attributes), |file| {
-                let write = || swap::fill(file, &pieces, source).map_err(step("write", &intent.temporary));
-                let (assembled, written) = join(|| assemble(&container, pieces.clone()), write);
-                written?;
+                // To write takes less time than to hash: whoever writes brings it to the disk as well, and checks.
+                let write = || {
+                    swap::fill(file, &pieces, source).map_err(step("write", &intent.temporary))?;
+                    // Only to begin with it. What the seal changes is synced in the end, and then an error counts.
+                    file.sync_data().ok();
+                    self.check(target, &container, &selected, &plan)
+                };
+                let (assembled, checked) = join(|| assemble(&container, pieces.clone()), write);
+                checked?;
                 let Assembled { pieces, sha256 } = assembled.map_err(fail)?;
                 patched_sha256 = sha256;
                 Ok::<_, PatchError>(swap::amend(file, &pieces).map_err(step("write", &intent.temporary))?)
@@ -165,7 +170,7 @@ impl<'n> Patcher<'n> {
             }
             if let Some(reason) = smoke::cannot_run(container.kind(), source) {
                 (self.progress)("comparing the patched client with the original");
-                let structure = structure::verify(&container, &modules, &intent.temporary);
+                let structure = structure::verify(&container, &plan.modules, &intent.temporary);
                 let compared = structure.map_err(|cause| PatchError::Structure { path: target.path.clone(), cause })?;
                 ran = Smoke { ran: false, output: format!("{reason}; read back instead: {compared}") };
             } else if smoke {
@@ -205,8 +210,9 @@ impl<'n> Patcher<'n> {
         let found = |target: &Target, source: &FileBytes| self.find(target, source, &selected);
         let (turn, found) = self.lock_target_with(target, HashSource::Recomputed, found)?;
         let (original_sha256, original) = self.original(&turn)?;
-        let (container, PatchPlan { changes, .. }) = self.plan(&turn, original, found, &selected, &original_sha256)?;
-        Ok(DryRun { container, changes })
+        let (container, plan) = self.plan(&turn, original, found, &selected, &original_sha256)?;
+        self.check(&turn.target, &container, &selected, &plan)?;
+        Ok(DryRun { container, changes: plan.changes })
     }
 
     /// Inspects a target.
@@ -255,7 +261,7 @@ impl<'n> Patcher<'n> {
         Some((container, located))
     }
 
-    /// Plans the patched client. `found` is of the target itself, `original` may be its backup.
+    /// Plans the patched client; the plan is not checked. `found` is of the target itself, `original` may be its backup.
     fn plan(
         &self,
         turn: &TargetSession,
@@ -264,13 +270,12 @@ impl<'n> Patcher<'n> {
         patches: &[&Patch],
         sha256: &str,
     ) -> Result<(Container, PatchPlan), PatchError> {
-        (self.progress)("checking the result");
         let (container, located) = match found.filter(|_| turn.inspection.state != TargetState::Patched) {
             Some((container, located)) => (container, Some(located)),
             None => (turn.target.container(original)?, None),
         };
         let target = &turn.target;
-        let plan = with_deep_stack(|| plan_at(&container, patches, target.version.as_ref(), sha256, located));
+        let plan = with_deep_stack(|| plan_unchecked(&container, patches, target.version.as_ref(), sha256, located));
         let fail = |cause| PatchError::Plan { path: target.path.clone(), cause: Box::new(cause) };
         let plan = plan.map_err(fail)?;
         if let Some(missing) = plan.located.missing.first().filter(|_| self.is_without_exceptions) {
@@ -278,6 +283,12 @@ impl<'n> Patcher<'n> {
             return Err(fail(PlanError::Drift { patch: missing.patch.clone(), site: missing.site.clone(), reason }));
         }
         Ok((container, plan))
+    }
+
+    /// Checks a planned client.
+    fn check(&self, target: &Target, container: &Container, patches: &[&Patch], plan: &PatchPlan) -> Result<(), PatchError> {
+        let checked = with_deep_stack(|| check(container, patches, target.version.as_ref(), plan));
+        checked.map_err(|cause| PatchError::Plan { path: target.path.clone(), cause: Box::new(cause) })
     }
 
     /// `true` if a patched file has exactly these patches, as this version would write them; anything older is replaced.
