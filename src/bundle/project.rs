@@ -269,7 +269,9 @@ mod tests {
         assert_eq!(name("/nowhere/work/apple/a.rs"), "/nowhere/work/apple/a.rs");
         assert_eq!(name("/nowhere/me/.bashrc"), "~/.bashrc");
         assert_eq!(name("/nowhere/else/hosts"), "/nowhere/else/hosts");
-        assert_eq!(name("/nowhere/work/app/a\\b"), "a\\b", "a backslash is a letter here");
+        if cfg!(unix) {
+            assert_eq!(name("/nowhere/work/app/a\\b"), "a\\b", "a backslash is a letter here");
+        }
     }
 
     #[test]

@@ -144,6 +144,14 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     persist(file, path).map(drop)
 }
 
+/// Brings what a file has to the disk. On Windows that takes the right to write.
+///
+/// # Errors
+/// If it cannot be opened or synced.
+pub fn sync(path: &Path) -> io::Result<()> {
+    OpenOptions::new().read(true).write(cfg!(windows)).open(path)?.sync_all()
+}
+
 /// Gives a temporary file its name, in place of what has it, and waits as [`patiently`] does.
 ///
 /// # Errors

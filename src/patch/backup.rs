@@ -19,8 +19,7 @@ use super::container::{FileBytes, PiecewiseFile};
 use super::journal::{BackupRecord, Journal, JournalError, KnownBackup};
 use super::lock::{Lock, LockError};
 use super::swap::{self, Ownership, SwapError, remove, step};
-use ctxbridge_common::digest;
-use ctxbridge_common::paths;
+use ctxbridge_common::{digest, files, paths};
 
 /// Time that a backup is kept after nothing needs it any more. A power failure may undo what was done a moment ago.
 const BACKUP_RETENTION: Duration = Duration::from_secs(60 * 60);
@@ -130,7 +129,7 @@ impl Backups {
         remove(&partial)?;
         if fs::hard_link(target, &partial).is_ok() {
             // Whoever installed it may not have synced it. Where that takes the right to write, it stays as durable as it was.
-            fs::File::open(&partial).and_then(|file| file.sync_all()).ok();
+            files::sync(&partial).ok();
         } else {
             swap::write(&partial, &PiecewiseFile::kept(0..source.len()), source, Ownership::Private(attributes))?;
         }

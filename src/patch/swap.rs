@@ -70,20 +70,22 @@ pub enum Ownership<'a> {
 /// # Errors
 /// If a step fails, or there is a file of that name already. An incomplete file is removed again.
 pub fn write(path: &Path, pieces: &PiecewiseFile, old: &FileBytes, ownership: Ownership<'_>) -> Result<(), SwapError> {
-    write_with(path, ownership, |file| fill(file, pieces, old).map_err(step("write", path)))
+    write_with(path, ownership, old, |file| fill(file, pieces, old).map_err(step("write", path)))
 }
 
-/// Like [`write()`], but `fill` writes the contents.
+/// Like [`write()`], but `fill` writes the contents. The file that it gets is empty, or a clone of `old` ([`fill()`] sees which).
 ///
 /// # Errors
 /// See [`write()`], and those of `fill`.
 pub fn write_with<E: From<SwapError>>(
     path: &Path,
     ownership: Ownership<'_>,
+    old: &FileBytes,
     fill: impl FnOnce(&File) -> Result<(), E>,
 ) -> Result<(), E> {
     // Never into a file that is there: it may have other names, the backup's for one.
-    let file = files::private().create_new(true).open(path).map_err(step("write", path))?;
+    let create = || files::private().create_new(true).open(path);
+    let file = clone(path, old).map_or_else(create, Ok).map_err(step("write", path))?;
     // All through the handle: with the mode, the right to open it again may go.
     let complete = || {
         if let Ownership::Like(of) | Ownership::As(of) = ownership {
@@ -98,16 +100,44 @@ pub fn write_with<E: From<SwapError>>(
     written.inspect_err(|_| drop(fs::remove_file(path)))
 }
 
+/// Clones the old file where APFS is: both share their blocks until one is written. `None` if that cannot be done.
+#[cfg(target_os = "macos")]
+fn clone(path: &Path, old: &FileBytes) -> Option<File> {
+    rustix::fs::fclonefileat(old.file()?, rustix::fs::CWD, path, rustix::fs::CloneFlags::empty()).ok()?;
+    let open = || {
+        let file = fs::OpenOptions::new().read(true).write(true).open(path)?;
+        file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+        Ok::<_, io::Error>(file)
+    };
+    open().inspect_err(|_| drop(fs::remove_file(path))).ok()
+}
+
+/// Elsewhere blocks are shared piece by piece, where the system can, or not at all.
+#[cfg(not(target_os = "macos"))]
+fn clone(_: &Path, _: &FileBytes) -> Option<File> {
+    None
+}
+
 /// The block size of common file systems: ranges that start at a block may be shared instead of copied.
 const BLOCK: usize = 4096;
 
-/// Writes all of a new file into an empty one.
+/// Writes all of a new file into an empty one, or into a clone of the old one what is not there yet.
 ///
 /// # Errors
 /// The error from the system.
 pub fn fill(mut file: &File, pieces: &PiecewiseFile, old: &FileBytes) -> io::Result<()> {
+    let is_clone = file.metadata()?.len() > 0;
     let mut written = 0;
     for piece in pieces.iter() {
+        if is_clone {
+            if let FilePiece::Kept(range) = piece
+                && range.start == written
+            {
+                written += range.len();
+                continue;
+            }
+            file.seek(SeekFrom::Start(written as u64))?;
+        }
         // Only Linux copies from file to file by itself. Elsewhere that would take pieces of 8 KiB, and on Windows reading moves a
         // file's own position, which another thread that reads it would be in the way of.
         let (range, mut from) = match (piece, old.file().filter(|_| cfg!(target_os = "linux"))) {
@@ -140,7 +170,7 @@ pub fn fill(mut file: &File, pieces: &PiecewiseFile, old: &FileBytes) -> io::Res
         }
         written += range.len();
     }
-    Ok(())
+    if is_clone { file.set_len(written as u64) } else { Ok(()) }
 }
 
 /// Writes all bytes that are not from the old file again, into a file that was filled with a version of the same layout.
@@ -250,5 +280,52 @@ pub fn restore_put_aside(target: &Path) {
 pub fn sync_folder(folder: &Path) {
     if let Ok(folder) = File::open(folder) {
         folder.sync_all().ok();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What `fill` makes of a file that has these bytes.
+    fn filled(begin: &[u8], pieces: &PiecewiseFile, old: &FileBytes) -> Vec<u8> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("new");
+        fs::write(&path, begin).expect("written");
+        let file = files::private().open(&path).expect("opened");
+        fill(&file, pieces, old).expect("filled");
+        fs::read(&path).expect("read")
+    }
+
+    proptest! {
+        #[test]
+        fn a_clone_becomes_what_an_empty_file_becomes(
+            old in prop::collection::vec(any::<u8>(), 1..300),
+            parts in prop::collection::vec((any::<prop::sample::Index>(), 0..120_usize, any::<bool>()), 0..8),
+            is_begin_kept in any::<bool>(),
+        ) {
+            let mut pieces = PiecewiseFile::default();
+            if is_begin_kept {
+                pieces.keep(0..old.len() / 2);
+            }
+            for (at, length, is_new) in parts {
+                let start = at.index(old.len());
+                match is_new {
+                    true => pieces.insert(vec![b'n'; length]),
+                    false => pieces.keep(start..(start + length).min(old.len())),
+                }
+            }
+            let folder = tempfile::tempdir().expect("a folder");
+            let path = folder.path().join("old");
+            fs::write(&path, &old).expect("written");
+            let of_file = FileBytes::of(File::open(&path).expect("opened")).expect("read");
+            let expected = pieces.to_bytes(&old);
+            for source in [of_file, old.clone().into()] {
+                prop_assert_eq!(&filled(&[], &pieces, &source), &expected);
+                prop_assert_eq!(&filled(&old, &pieces, &source), &expected);
+            }
+        }
     }
 }

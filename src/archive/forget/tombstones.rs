@@ -121,7 +121,7 @@ impl Tombstones {
         let mut bytes = HEAD.to_vec();
         bytes.extend(keys.iter().flat_map(|key| key.0));
         files::replace(&path, &bytes).map_err(failed)?;
-        File::open(&path).and_then(|file| file.sync_all()).map_err(failed)?;
+        files::sync(&path).map_err(failed)?;
         Ok(Self(keys.into_iter().collect()))
     }
 

@@ -148,7 +148,7 @@ impl<'n> Patcher<'n> {
         self.replace_target(&mut turn, intent, |intent, journal, id| {
             (self.progress)("writing the patched client, and checking it");
             let source = container.source();
-            swap::write_with(&intent.temporary, Ownership::Like(&attributes), |file| {
+            swap::write_with(&intent.temporary, Ownership::Like(&attributes), source, |file| {
                 // To write takes less time than to hash: whoever writes brings it to the disk as well, and checks.
                 let write = || {
                     swap::fill(file, &pieces, source).map_err(step("write", &intent.temporary))?;

@@ -86,6 +86,8 @@ fn letters_act_once_the_query_is_left() {
     assert_eq!(desk.decision(KeyCode::Esc), Some(Decision::Quit));
 }
 
+// On Windows, `/home/dev` is no folder to change to.
+#[cfg(unix)]
 #[test]
 fn control_keys_act_while_typing() {
     let mut desk = Desk::new(80, 24);
@@ -106,6 +108,8 @@ fn a_session_of_this_folder_is_resumed_without_changing_it() {
     assert_eq!(desk.press(KeyCode::Char('r')), Some(Effect::Copy(format!("claude --resume {}", id(0)))));
 }
 
+// On Windows, `/home/dev` is no folder to change to.
+#[cfg(unix)]
 #[test]
 fn a_turn_is_resumed_and_exported_as_its_session() {
     let mut desk = Desk::new(80, 24);

@@ -57,9 +57,10 @@ pub(super) fn write<E>(
         Ok(()) => {}
     }
     let new = beside(".new");
-    let file = files::private().read(true).create(true).truncate(true).open(&new).map_err(failed)?;
-    let written = AnnFileWriter::fill(file, identity, rows, failed).and_then(|count| {
-        fs::rename(&new, path).map_err(failed)?;
+    let file = files::private().create(true).truncate(true).open(&new).map_err(failed)?;
+    let reader = File::open(&new).map_err(failed)?;
+    let written = AnnFileWriter::fill(file, reader, identity, rows, failed).and_then(|count| {
+        files::patiently(|| fs::rename(&new, path)).map_err(failed)?;
         Ok(count)
     });
     if written.is_err() {
@@ -70,6 +71,8 @@ pub(super) fn write<E>(
 
 struct AnnFileWriter {
     file: BufWriter<File>,
+    /// The same file once more: on Windows, who reads at a position moves that of the next write.
+    reader: File,
     layout: AnnLayout,
     /// Entries and their rows.
     directory: Vec<(i64, u32)>,
@@ -78,12 +81,13 @@ struct AnnFileWriter {
 impl AnnFileWriter {
     fn fill<E>(
         file: File,
+        reader: File,
         identity: &AnnIdentity,
         rows: impl Iterator<Item = Result<VectorRow, E>>,
         failed: impl Fn(io::Error) -> WriteError<E>,
     ) -> Result<usize, WriteError<E>> {
         let layout = AnnLayout { dimensions: identity.dimensions, rows: 0, lists: 0, blocks: 0, last: i64::MIN };
-        let mut writer = Self { file: BufWriter::with_capacity(1 << 18, file), layout, directory: Vec::new() };
+        let mut writer = Self { file: BufWriter::with_capacity(1 << 18, file), reader, layout, directory: Vec::new() };
         writer.file.write_all(&[0; HEADER]).map_err(&failed)?;
         let mut bytes = Vec::new();
         for row in rows {
@@ -203,7 +207,7 @@ impl AnnFileWriter {
     fn read(&self, begin: usize, count: usize) -> io::Result<Vec<VectorRow>> {
         let size = self.layout.row_bytes();
         let mut bytes = vec![0; count * size];
-        read_exact_at(self.file.get_ref(), &mut bytes, self.layout.row_at(begin))?;
+        read_exact_at(&self.reader, &mut bytes, self.layout.row_at(begin))?;
         let parsed = bytes.chunks_exact(size).enumerate().map(|(at, bytes)| VectorRow::parse(begin + at, bytes));
         parsed.collect::<Option<Vec<VectorRow>>>().ok_or_else(|| io::Error::other("what was written is not what is read"))
     }

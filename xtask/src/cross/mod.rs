@@ -14,6 +14,7 @@ use anyhow::{Context as _, Result, bail};
 use clap::builder::PossibleValuesParser;
 
 use crate::steps::Steps;
+use crate::tools::root;
 use runner::{Emulator, Runner};
 use toolchain::Toolchain;
 
@@ -117,6 +118,8 @@ fn build_and_run(toolchain: &Toolchain, target: Target, (emulator, client): (Emu
         .args(UNOPTIMIZED)
         .env("RUSTFLAGS", "-D warnings");
     tests.envs(runner.environment());
+    // Snapshots lie in the workspace, which cargo cannot be asked for there.
+    tests.env("INSTA_WORKSPACE_ROOT", runner.path(&root()));
     if let Some(program) = runner.for_cargo() {
         tests.env(format!("CARGO_TARGET_{}_RUNNER", target.triple.to_uppercase().replace('-', "_")), program);
     }

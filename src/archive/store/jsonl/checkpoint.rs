@@ -96,7 +96,7 @@ pub(super) fn write(folder: &Folder, journal: &ChangeJournal, replayed: &mut Rep
         let mut write = || {
             file.write_all(&line)?;
             file.write_all(pages)?;
-            fs::rename(folder.file(NEW), folder.file(FILE))
+            files::patiently(|| fs::rename(folder.file(NEW), folder.file(FILE)))
         };
         write().map_err(|cause| {
             // It is of no use, and takes room.

@@ -15,7 +15,7 @@ use super::{JsonlStore, checkpoint, new_id, sums};
 use crate::entry::Entry;
 use crate::store::sqlite::{LockPolicy, SqliteStore};
 use crate::store::{EVERYTHING, SegmentReader, StoreError, StoreReader, TurnReader};
-use ctxbridge_common::digest;
+use ctxbridge_common::{digest, files};
 
 /// A writer that only adds something leaves a journal or an entries file with fewer bytes as it is.
 const SMALL_JOURNAL: u64 = 4 << 20;
@@ -101,7 +101,8 @@ impl JsonlStore {
     }
 
     fn rename(&self, from: &str, to: &str) -> Result<(), StoreError> {
-        fs::rename(self.folder.file(from), self.folder.file(to)).map_err(|cause| self.folder.explain(to, cause))
+        let rename = || fs::rename(self.folder.file(from), self.folder.file(to));
+        files::patiently(rename).map_err(|cause| self.folder.explain(to, cause))
     }
 
     /// Writes the current lines, and those that are missing, to a new file.

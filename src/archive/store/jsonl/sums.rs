@@ -93,7 +93,7 @@ pub(super) fn replace(folder: &Folder, transcript: &str, lines: &str) {
     let write = || -> io::Result<()> {
         if let Ok(mut file) = folder.open(&new, files::private().create(true).truncate(true)) {
             file.write_all(lines.as_bytes())?;
-            fs::rename(folder.file(&new), folder.file(&name))?;
+            files::patiently(|| fs::rename(folder.file(&new), folder.file(&name)))?;
         }
         Ok(())
     };

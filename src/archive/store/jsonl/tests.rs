@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ctxbridge_testkit::share_of;
+use ctxbridge_testkit::{is_left_out, share_of};
 use tempfile::TempDir;
 
 use super::{Finding, JsonlStore, LockPolicy};
@@ -137,6 +137,16 @@ impl Archive {
     }
 }
 
+/// `true` where a file that somebody has open cannot be replaced, and the run says so: compaction replaces the journal.
+fn replaces_no_open_file() -> bool {
+    let folder = TempDir::new().expect("a folder");
+    let path = |name: &str| folder.path().join(name);
+    let open = fs::File::create(path("old")).and_then(|open| fs::write(path("new"), "").map(|()| open)).expect("written");
+    let is_replaced = fs::rename(path("new"), path("old")).is_ok();
+    drop(open);
+    is_left_out("posix-rename", is_replaced)
+}
+
 fn flip(path: &Path, bit: usize) {
     let mut bytes = fs::read(path).expect("read");
     bytes[bit / 8] ^= 1 << (bit % 8);
@@ -187,6 +197,9 @@ fn a_flipped_bit_is_found_read_over_and_turned_back() {
 /// Corrections of the journal are noted, whoever makes them; those before its image are made by a maintenance run.
 #[test]
 fn a_corrected_journal_is_noted() {
+    if replaces_no_open_file() {
+        return;
+    }
     let archive = Archive::new();
     let journal = archive.file("journal.jsonl");
     let corrected = || recovery::repairs(archive.root.path()).iter().map(|repair| repair.corrected_lines).sum::<u64>();
@@ -287,6 +300,9 @@ fn a_flipped_bit_beside_other_damage() {
 
 #[test]
 fn checksums_are_an_aid() {
+    if replaces_no_open_file() {
+        return;
+    }
     let archive = Archive::new();
     let sums = archive.copies("sums");
     let whole: Vec<_> = sums.iter().map(|file| fs::read(file).expect("read")).collect();
