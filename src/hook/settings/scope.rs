@@ -141,7 +141,8 @@ mod tests {
         let found = places(&deep, None);
         assert_eq!(found.file(SettingsScope::Local).expect("a file"), repository.join(".claude/settings.local.json"));
         assert_eq!(found.file(SettingsScope::User).expect("a file"), home.join(".claude/settings.json"));
-        assert_eq!(places(&deep, Some("/etc/c")).file(SettingsScope::User).expect("a file"), Path::new("/etc/c/settings.json"));
+        let elsewhere = folder("elsewhere");
+        assert_eq!(places(&deep, elsewhere.to_str()).file(SettingsScope::User).expect("a file"), elsewhere.join("settings.json"));
         assert_eq!(places(&deep, Some("")).file(SettingsScope::User).expect("a file"), home.join(".claude/settings.json"));
         assert!(matches!(places(&home, None).file(SettingsScope::Project), Err(HookSettingsError::ProjectIsHome(_))));
         assert!(matches!(SettingsPaths::new(None, None, &deep).file(SettingsScope::User), Err(HookSettingsError::NoHome)));

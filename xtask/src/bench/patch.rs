@@ -60,7 +60,7 @@ impl Patch {
         let nothing = || Ok(());
         let apply: &[&str] = &["patch", "apply", "--no-smoke"];
         let row = |name, command, reference, goal| Row { name, command, reference, goal };
-        self.row(&row("patch apply --no-smoke", apply, "copy", "≤ 2.5"), &nothing, &|| self.revert())?;
+        self.row(&row("patch apply --no-smoke", apply, "copy", "≤ 2.0"), &nothing, &|| self.revert())?;
         self.row(&row("patch locate", &["patch", "locate"], "hash", "≤ 0.5 s"), &nothing, &nothing)?;
         let original = self.client.with_extension("original");
         fs::copy(&self.client, &original)?;
