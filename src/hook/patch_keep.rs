@@ -20,10 +20,12 @@ pub(super) fn start_and_tell(context: &HookContext) -> Option<String> {
     match lost_patch(&context.data, context.path_variable.as_deref()) {
         Some(lost) if !context.config.patch.keep || lost.upgraded_patches.is_none() => Some(lost.text),
         lost => {
+            // Before the next try begins, which holds the lock that this takes.
+            let news = keep::take_news(&context.data).map(|news| format!("ctxbridge: {news}"));
             if let Some(lost) = lost {
                 start_for(context, &lost);
             }
-            keep::take_news(&context.data).map(|news| format!("ctxbridge: {news}"))
+            news
         }
     }
 }

@@ -92,7 +92,7 @@ pub enum PlanError {
     #[error("the patches conflict: {0}")]
     Splice(#[from] SpliceError),
     /// The result is not as planned.
-    #[error("the patched file fails its check: {0}; nothing was written. Please report this")]
+    #[error("the patched file fails its check: {0}; nothing was changed. Please report this")]
     Check(String),
 }
 
@@ -114,7 +114,7 @@ pub fn plan(
 /// Like [`plan`], but the result is not checked ([`check`]), and the sites may be known already.
 ///
 /// # Errors
-/// If a site is missing.
+/// If a patch is not for the release, a site is missing, a name is taken, edits overlap, or a module cannot be read.
 pub fn plan_unchecked(
     container: &Container,
     patches: &[&Patch],

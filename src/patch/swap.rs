@@ -103,10 +103,12 @@ pub fn write_with<E: From<SwapError>>(
 /// Clones the old file where APFS is: both share their blocks until one is written. `None` if that cannot be done.
 #[cfg(target_os = "macos")]
 fn clone(path: &Path, old: &FileBytes) -> Option<File> {
-    rustix::fs::fclonefileat(old.file()?, rustix::fs::CWD, path, rustix::fs::CloneFlags::empty()).ok()?;
+    rustix::fs::fclonefileat(old.file()?, rustix::fs::CWD, path, rustix::fs::CloneFlags::NOOWNERCOPY).ok()?;
     let open = || {
         let file = fs::OpenOptions::new().read(true).write(true).open(path)?;
         file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+        // Of what was downloaded macOS asks for the publisher's signature, which a changed file has no more. A new file has no such mark.
+        rustix::fs::fremovexattr(&file, "com.apple.quarantine").ok();
         Ok::<_, io::Error>(file)
     };
     open().inspect_err(|_| drop(fs::remove_file(path))).ok()
@@ -289,7 +291,7 @@ mod tests {
 
     use super::*;
 
-    /// What `fill` makes of a file that has these bytes.
+    /// Returns what `fill` makes of a file that has these bytes.
     fn filled(begin: &[u8], pieces: &PiecewiseFile, old: &FileBytes) -> Vec<u8> {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("new");

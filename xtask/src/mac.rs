@@ -111,8 +111,10 @@ impl Scene {
         text(Command::new("codesign").args(["-d", "--entitlements", "-", "--xml"]), &self.copy)
     }
 
+    /// The extended attributes, but for the mark of a download, which only the publisher's file may have.
     fn attributes(&self) -> Result<String> {
-        text(Command::new("xattr").arg("-l"), &self.copy)
+        let all = text(Command::new("xattr").arg("-l"), &self.copy)?;
+        Ok(all.lines().filter(|line| !line.starts_with("com.apple.quarantine:")).collect::<Vec<_>>().join("\n"))
     }
 }
 

@@ -17,10 +17,6 @@ use crate::tools::{actionlint, cargo, require_node, runs, shellcheck, target, ty
 #[cfg(target_os = "linux")]
 const SCRATCH_BYTES: u64 = 4 << 30;
 
-/// Set by `.ci/run`: our crates are compiled by a compiler that lints them on the way. Lints and documentation as steps of their own read all
-/// other crates once more, which takes two minutes.
-const LINTING_COMPILER: &str = "RUSTC_WORKSPACE_WRAPPER";
-
 #[derive(Debug, clap::Args)]
 pub struct TestArgs {
     /// Run only the tests: no formatting, spelling, lints, documentation and licenses
@@ -58,7 +54,7 @@ fn all(args: &TestArgs, steps: &mut Steps, closing: &mut Vec<String>) -> Result<
             "Each remark has a page of its own.",
         )?;
         crate::book::check(steps)?;
-        if std::env::var_os(LINTING_COMPILER).is_none() {
+        if !lints_while_compiling() {
             let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
             steps.run("lints", cargo().args(clippy), "Each warning says what to do.")?;
             let mut documentation = cargo();
@@ -68,6 +64,13 @@ fn all(args: &TestArgs, steps: &mut Steps, closing: &mut Vec<String>) -> Result<
         crate::licenses::check(steps)?;
     }
     if runs(cargo().args(["nextest", "--version"])) { with_nextest(steps, closing) } else { with_cargo(steps, closing) }
+}
+
+/// `true` where our crates are compiled by a compiler that lints them on the way, as in `.ci/run`. Lints and documentation as steps of their
+/// own read all other crates once more, which takes two minutes.
+fn lints_while_compiling() -> bool {
+    let wrapper = std::env::var_os("RUSTC_WORKSPACE_WRAPPER");
+    wrapper.is_some_and(|wrapper| Path::new(&wrapper).file_stem().is_some_and(|name| name == "clippy-driver"))
 }
 
 /// Runs the tests with cargo-nextest: in processes of their own, and with a report.

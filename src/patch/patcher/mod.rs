@@ -152,8 +152,8 @@ impl<'n> Patcher<'n> {
                 // To write takes less time than to hash: whoever writes brings it to the disk as well, and checks.
                 let write = || {
                     swap::fill(file, &pieces, source).map_err(step("write", &intent.temporary))?;
-                    // Only to begin with it. What the seal changes is synced in the end, and then an error counts.
-                    file.sync_data().ok();
+                    // An error is told once: who syncs later would not hear of it.
+                    file.sync_data().map_err(step("sync", &intent.temporary))?;
                     self.check(target, &container, &selected, &plan)
                 };
                 let (assembled, checked) = join(|| assemble(&container, pieces.clone()), write);
