@@ -1,6 +1,8 @@
 //! The picker in a terminal: what a person sees and types.
 #![cfg(unix)]
 
+use std::time::Duration;
+
 use ctxbridge_testkit::sandbox::{Sandbox, Talk, run};
 use ctxbridge_testkit::terminal::Terminal;
 use rustix::process::Signal;
@@ -10,6 +12,7 @@ use crate::archive::lines::Lines;
 const ESCAPE: &str = "\u{1b}";
 const ENTER: &str = "\r";
 const TAB: &str = "\t";
+const BACKSPACE: &str = "\u{7f}";
 const DOWN: &str = "\u{1b}[B";
 const CONTROL_R: &str = "\u{12}";
 /// The last key of the footer: all is drawn when it is there.
@@ -144,6 +147,25 @@ fn a_resized_terminal_is_drawn_anew_and_wide_characters_stay_whole() {
             listed && screen.lines().next().is_some_and(|line| line.trim_end().ends_with("3 sessions"))
         });
         assert!(!terminal.screen().contains('\u{fffd}'));
+    }
+    terminal.keys(ESCAPE);
+    assert!(terminal.finish().is_restored);
+}
+
+/// A key after a change of size, while the one before is still being drawn: both are there when the picker looks again, which happens
+/// in one round of sixteen.
+#[test]
+fn a_key_that_comes_with_a_new_size_is_not_lost() {
+    let (sandbox, _) = sandbox();
+    let mut terminal = start(&sandbox, &[]);
+    for _ in 0..30 {
+        for (key, listed) in [("q", " 0 of 3 sessions"), (BACKSPACE, "  3 sessions")] {
+            terminal.resize(20, 80);
+            std::thread::sleep(Duration::from_millis(1));
+            terminal.resize(24, 80);
+            terminal.keys(key);
+            terminal.wait_for(listed);
+        }
     }
     terminal.keys(ESCAPE);
     assert!(terminal.finish().is_restored);

@@ -15,6 +15,8 @@ use crate::workers::Workers;
 /// Time to wait for keys while a reply is near, and while nothing happens. Signals are looked at as often.
 const SHORT_WAIT: Duration = Duration::from_millis(15);
 const LONG_WAIT: Duration = Duration::from_millis(250);
+/// Time for a key that is there: with none at all crossterm does not look.
+const NO_WAIT: Duration = Duration::from_millis(1);
 
 /// Errors from running a picker.
 #[derive(Debug, thiserror::Error)]
@@ -57,7 +59,7 @@ fn drive(mut picker: Picker, mut screen: Screen, signals: &Signals, workers: &Wo
         let mut wait = if picker.is_waiting() { SHORT_WAIT } else { LONG_WAIT };
         // All keys that are there, so that a repeated one is not drawn each time.
         while event::poll(wait)? {
-            wait = Duration::ZERO;
+            wait = NO_WAIT;
             is_changed = true;
             match event::read()? {
                 Event::Key(key) => match picker.key(key, started.elapsed()) {
