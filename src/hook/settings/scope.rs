@@ -144,7 +144,9 @@ mod tests {
         let elsewhere = folder("elsewhere");
         assert_eq!(places(&deep, elsewhere.to_str()).file(SettingsScope::User).expect("a file"), elsewhere.join("settings.json"));
         assert_eq!(places(&deep, Some("")).file(SettingsScope::User).expect("a file"), home.join(".claude/settings.json"));
-        assert!(matches!(places(&home, None).file(SettingsScope::Project), Err(HookSettingsError::ProjectIsHome(_))));
+        // Where the folder for temporary files is in the home of who runs this, there is a project around it.
+        let at_home = SettingsPaths { project: home.clone(), ..places(&home, None) };
+        assert!(matches!(at_home.file(SettingsScope::Project), Err(HookSettingsError::ProjectIsHome(_))));
         assert!(matches!(SettingsPaths::new(None, None, &deep).file(SettingsScope::User), Err(HookSettingsError::NoHome)));
     }
 
