@@ -151,7 +151,7 @@ impl SearchRequest {
             stages: Stages::ALL,
             folder: None,
             now: Timestamp::now(),
-            zone: TimeZone::system(),
+            zone: time::local_zone(),
         }
     }
 }

@@ -8,6 +8,7 @@ start.
 */
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use unicode_normalization::UnicodeNormalization;
 use unicode_properties::{GeneralCategory, GeneralCategoryGroup, UnicodeGeneralCategory};
@@ -34,66 +35,82 @@ pub(super) fn framed(token: TokenId) -> [TokenId; 3] {
     [BEGIN, token, END]
 }
 
-/// The vocabulary: pieces that begin a word, and pieces inside one.
+/// The vocabulary: words in order, one a line. Those with the mark are pieces inside a word, the others begin one.
 pub(super) struct WordPiece {
-    begins: Pieces,
-    insides: Pieces,
-}
-
-/// Pieces in order, each with its line.
-struct Pieces(Vec<(Cow<'static, str>, TokenId)>);
-
-impl Pieces {
-    fn of(mut pieces: Vec<(Cow<'static, str>, TokenId)>) -> Self {
-        pieces.sort_unstable();
-        Self(pieces)
-    }
-
-    fn get(&self, piece: &str) -> Option<TokenId> {
-        let at = self.0.binary_search_by(|(known, _)| (**known).cmp(piece)).ok()?;
-        Some(self.0[at].1)
-    }
+    text: Cow<'static, str>,
+    /// Where each line starts, and the text ends.
+    starts: Vec<u32>,
+    /// Tokens of the lines, if these are not the tokens themselves.
+    tokens: Option<Vec<TokenId>>,
+    /// Lines of the pieces inside a word.
+    insides: Range<usize>,
 }
 
 impl WordPiece {
     /// Reads `vocab.txt`: one word a line. Fails with a description if the words that this code counts on are missing.
     pub fn read(text: &str) -> Result<Self, String> {
-        let vocabulary = Self::of_lines(text.lines().map(|word| Cow::Owned(word.to_owned())));
-        let count = vocabulary.begins.0.len() + vocabulary.insides.0.len();
-        if count != WORDS {
-            return Err(format!("it has {count} words, not {WORDS}"));
+        let mut words: Vec<(&str, TokenId)> = text.lines().zip(0..).collect();
+        if words.len() != WORDS {
+            return Err(format!("it has {} words, not {WORDS}", words.len()));
         }
-        match SPECIAL.iter().find(|(word, token)| vocabulary.begins.get(word) != Some(*token)) {
+        words.sort_unstable();
+        let sorted: String = words.iter().flat_map(|(word, _)| [word, "\n"]).collect();
+        let vocabulary = Self::of(sorted.into(), Some(words.into_iter().map(|(_, token)| token).collect()));
+        match SPECIAL.iter().find(|(word, token)| vocabulary.begin(word) != Some(*token)) {
             Some((word, token)) => Err(format!("word {token} is not {word}")),
             None => Ok(vocabulary),
         }
     }
 
-    /// Takes a vocabulary that is part of the program, one word a line.
+    /// Takes a vocabulary that is part of the program: words in order, one a line. Nothing is made of it but the places of the lines,
+    /// since a hook has no time for more.
     pub fn built_in(text: &'static str) -> Self {
-        Self::of_lines(text.lines().map(Cow::Borrowed))
+        Self::of(text.into(), None)
     }
 
-    fn of_lines(lines: impl Iterator<Item = Cow<'static, str>>) -> Self {
-        let (mut begins, mut insides) = (Vec::new(), Vec::new());
-        for (word, token) in lines.zip(0..) {
-            let inside = match &word {
-                Cow::Borrowed(word) => word.strip_prefix(CONTINUATION_MARK).map(Cow::Borrowed),
-                Cow::Owned(word) => word.strip_prefix(CONTINUATION_MARK).map(|inside| Cow::Owned(inside.to_owned())),
-            };
-            match inside {
-                Some(inside) if !inside.is_empty() => insides.push((inside, token)),
-                _ => begins.push((word, token)),
-            }
+    fn of(text: Cow<'static, str>, tokens: Option<Vec<TokenId>>) -> Self {
+        let ends = memchr::memchr_iter(b'\n', text.as_bytes()).map(|at| u32::try_from(at + 1).unwrap_or(u32::MAX));
+        let starts: Vec<u32> = std::iter::once(0).chain(ends).collect();
+        let mut vocabulary = Self { text, starts, tokens, insides: 0..0 };
+        let first = vocabulary.lines_before(|word| word < CONTINUATION_MARK);
+        let end = vocabulary.lines_before(|word| word < CONTINUATION_MARK || word.starts_with(CONTINUATION_MARK));
+        vocabulary.insides = first..end;
+        vocabulary
+    }
+
+    fn word(&self, line: usize) -> &str {
+        &self.text[self.starts[line] as usize..self.starts[line + 1] as usize - 1]
+    }
+
+    fn lines_before(&self, is_before: impl Fn(&str) -> bool) -> usize {
+        let (mut low, mut high) = (0, self.starts.len() - 1);
+        while low < high {
+            let middle = low.midpoint(high);
+            if is_before(self.word(middle)) { low = middle + 1 } else { high = middle }
         }
-        Self { begins: Pieces::of(begins), insides: Pieces::of(insides) }
+        low
     }
 
-    /// All words by their tokens, as `vocab.txt` writes them.
+    /// The token of a piece that begins a word.
+    fn begin(&self, piece: &str) -> Option<TokenId> {
+        let line = self.lines_before(|word| word < piece);
+        let is_it = !self.insides.contains(&line) && line + 1 < self.starts.len() && self.word(line) == piece;
+        is_it.then(|| self.token(line))
+    }
+
+    /// The token of a piece inside a word.
+    fn inside(&self, piece: &str) -> Option<TokenId> {
+        let line = self.lines_before(|word| unmarked(word).map_or(word < CONTINUATION_MARK, |word| word < piece));
+        (self.insides.contains(&line) && unmarked(self.word(line)) == Some(piece)).then(|| self.token(line))
+    }
+
+    fn token(&self, line: usize) -> TokenId {
+        self.tokens.as_ref().map_or(line as TokenId, |tokens| tokens[line])
+    }
+
+    /// All words with their tokens, as `vocab.txt` writes them.
     pub fn words(&self) -> Vec<(TokenId, String)> {
-        let begins = self.begins.0.iter().map(|(word, token)| (*token, word.to_string()));
-        let insides = self.insides.0.iter().map(|(word, token)| (*token, format!("{CONTINUATION_MARK}{word}")));
-        begins.chain(insides).collect()
+        (0..self.starts.len() - 1).map(|line| (self.token(line), self.word(line).to_owned())).collect()
     }
 
     /// Returns at most `most` tokens of the words that are known.
@@ -137,9 +154,10 @@ impl WordPiece {
         let before = tokens.len();
         let mut rest = word;
         while !rest.is_empty() {
-            let pieces = if rest.len() == word.len() { &self.begins } else { &self.insides };
+            let is_first = rest.len() == word.len();
             let mut ends = rest.char_indices().rev().map(|(at, c)| at + c.len_utf8());
-            let longest = ends.find_map(|end| Some((end, pieces.get(&rest[..end])?)));
+            let token = |piece: &str| if is_first { self.begin(piece) } else { self.inside(piece) };
+            let longest = ends.find_map(|end| Some((end, token(&rest[..end])?)));
             let Some((end, token)) = longest.filter(|_| word.chars().count() <= MAX_WORD_CHARS) else {
                 tokens.truncate(before);
                 return false;
@@ -149,6 +167,11 @@ impl WordPiece {
         }
         true
     }
+}
+
+/// A piece inside a word without its mark.
+fn unmarked(word: &str) -> Option<&str> {
+    word.strip_prefix(CONTINUATION_MARK)
 }
 
 /// Splits a text at its special words. Each part comes with the special word behind it.

@@ -2,12 +2,13 @@
 English words for a query in another language: people ask in theirs about sessions whose text is English.
 
 `terms.tsv` has terms of software development: one line each, with English words (space-separated), then those in German, French, Spanish,
-Portuguese, Italian, Russian, Chinese, Japanese and Korean. Words that are English words as well are left out there.
+Portuguese, Italian, Russian, Chinese, Japanese and Korean. Words that are English words as well are left out there. They are folded, as those
+of a query are: a process that searches once has no time to do it.
 */
 
 use std::collections::HashMap;
 
-use crate::search::tokens::{QueryLanguage, fold_text, fold_word};
+use crate::search::tokens::{QueryLanguage, fold_text};
 
 const TERMS: &str = include_str!("terms.tsv");
 
@@ -62,21 +63,21 @@ pub(super) fn english_words(query: &str, language: &QueryLanguage) -> Vec<&'stat
     found
 }
 
-/// The words of a language, folded, with their English ones.
-fn terms(column: usize) -> HashMap<String, &'static str> {
+/// The words of a language with their English ones.
+fn terms(column: usize) -> HashMap<&'static str, &'static str> {
     let mut terms = HashMap::new();
     for line in TERMS.lines() {
         let mut cells = line.split('\t');
         let Some(english) = cells.next() else { continue };
         for word in cells.nth(column - 1).unwrap_or_default().split(' ').filter(|word| !word.is_empty()) {
-            terms.entry(fold_word(word)).or_insert(english);
+            terms.entry(word).or_insert(english);
         }
     }
     terms
 }
 
 /// Finds the terms in a text without spaces, the longest at each place.
-fn longest_matches(text: &str, terms: &HashMap<String, &'static str>, add: &mut dyn FnMut(&'static str)) {
+fn longest_matches(text: &str, terms: &HashMap<&str, &'static str>, add: &mut dyn FnMut(&'static str)) {
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
         let taken = match longest_prefix(rest, terms) {
@@ -91,7 +92,7 @@ fn longest_matches(text: &str, terms: &HashMap<String, &'static str>, add: &mut 
 }
 
 /// The longest term that a text begins with, and its length in bytes.
-fn longest_prefix(text: &str, terms: &HashMap<String, &'static str>) -> Option<(usize, &'static str)> {
+fn longest_prefix(text: &str, terms: &HashMap<&str, &'static str>) -> Option<(usize, &'static str)> {
     const MAX_TERM_LETTERS: usize = 14;
     let ends: Vec<usize> = text.char_indices().map(|(at, c)| at + c.len_utf8()).take(MAX_TERM_LETTERS).collect();
     ends.into_iter().rev().find_map(|end| Some((end, *terms.get(&text[..end])?)))
@@ -100,6 +101,7 @@ fn longest_prefix(text: &str, terms: &HashMap<String, &'static str>) -> Option<(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::search::tokens::fold_word;
 
     fn english(query: &str) -> String {
         english_words(query, &QueryLanguage::of(query)).join(" ")
@@ -139,6 +141,9 @@ mod tests {
                 !english.is_empty() && english.bytes().all(|byte| byte.is_ascii_lowercase() || b" -".contains(&byte)),
                 "{line}"
             );
+            for word in line.split('\t').skip(1).flat_map(|cell| cell.split(' ')) {
+                assert_eq!(fold_word(word), word, "{line}");
+            }
         }
     }
 }

@@ -9,6 +9,7 @@ Text in quotes, in a path or at the start of a log's line is searched as it is.
 
 mod east_asian;
 mod european;
+mod local_zone;
 mod meaning;
 mod parser;
 mod query_words;
@@ -19,6 +20,7 @@ use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
 
+pub use local_zone::local_zone;
 use parser::{Days, TimeParser};
 use query_words::words;
 

@@ -5,13 +5,12 @@ Three words are enough for a passage, which a model for languages could not tell
 here, so that nothing is added to their words.
 */
 
-use std::collections::{HashMap, HashSet};
 use std::sync::LazyLock;
 
+use memchr::memmem;
 use rust_stemmers::{Algorithm, Stemmer};
 
-use super::fold::fold_word;
-use super::small_words::{AMBIGUOUS, LETTERS, OTHER_SCRIPTS, SMALL_WORDS};
+use super::small_words::{LETTERS, SMALL_WORDS};
 use Language::{Danish, Dutch, English, Finnish, German, Hungarian, Norwegian, Swedish, Vietnamese};
 
 /// Minimum and maximum number of bytes of a passage, which has one language.
@@ -31,8 +30,6 @@ const MAX_ALIKE: u32 = 4;
 const MARKED_SHARE_DIVISOR: u32 = 6;
 /// Maximum bytes of a word that is looked up: a number of 128 bits.
 const MAX_KEY_BYTES: usize = 16;
-/// Number of bytes from which a small word is hardly another one once it has lost its marks.
-const MIN_FIRM_BYTES: usize = 5;
 /// Minimum letters of a word that may be of another language where nothing else says so.
 const MIN_FOREIGN_LETTERS: usize = 5;
 
@@ -91,10 +88,6 @@ impl LanguageSet {
     /// `true` if one of them writes compounds as one word.
     pub(super) fn has_compounds(self) -> bool {
         [German, Dutch, Swedish, Danish, Norwegian, Finnish, Hungarian].iter().any(|language| self.has(*language))
-    }
-
-    fn with(self, other: Self) -> Self {
-        Self(self.0 | other.0)
     }
 }
 
@@ -302,30 +295,33 @@ impl Table {
     }
 }
 
-/// All small words but those of English, folded, with their languages; and if one says nothing wherever it stands.
-static STOP_WORDS: LazyLock<HashMap<String, (LanguageSet, bool)>> = LazyLock::new(|| {
-    let mut words: HashMap<String, (LanguageSet, bool)> = HashMap::new();
-    let english: Vec<&str> = SMALL_WORDS[0].1.split_whitespace().chain(AMBIGUOUS.split_whitespace()).collect();
-    for (language, of_language) in &SMALL_WORDS[1..] {
-        for word in of_language.split_whitespace() {
-            let folded = fold_word(word);
-            // Without its marks, a word may be another one.
-            let is_firm =
-                word == folded && !english.contains(&word) || word.len() >= MIN_FIRM_BYTES && !english.contains(&&*folded);
-            let known = words.entry(folded).or_insert((LanguageSet::default(), is_firm));
-            known.0 = known.0.with(LanguageSet::of(*language));
-        }
-    }
-    let others = OTHER_SCRIPTS.split_whitespace();
-    words.extend(others.map(|word| (fold_word(word), (LanguageSet::default(), true))));
-    words
-});
+/// All small words but those of English, folded: one a line, behind it the languages as a hexadecimal set, and `*` if it says nothing
+/// wherever it stands. Made of the lists by the test below, since folding them takes a process longer than a search.
+const STOP_WORDS: &str = include_str!("stop_words.txt");
 
-static ENGLISH: LazyLock<HashSet<&str>> = LazyLock::new(|| ENGLISH_STEMS.split_whitespace().collect());
+/// Returns the languages of a folded small word, and if it says nothing wherever it stands.
+fn stop_word(folded: &str) -> Option<(LanguageSet, bool)> {
+    if folded.is_empty() {
+        return None;
+    }
+    let at = memmem::find(STOP_WORDS.as_bytes(), format!("\n{folded} ").as_bytes())?;
+    let (languages, firm) = STOP_WORDS[at + 1..].lines().next()?[folded.len() + 1..].split_once(' ')?;
+    Some((LanguageSet(u32::from_str_radix(languages, 16).ok()?), !firm.is_empty()))
+}
+
+/// `true` if a stem is one of an English text about software.
+fn is_english_stem(stem: &str) -> bool {
+    let is_space = |at: Option<&u8>| at.is_none_or(u8::is_ascii_whitespace);
+    let bytes = ENGLISH_STEMS.as_bytes();
+    // As quick as a table, which would have to be made in each process.
+    !stem.is_empty()
+        && memmem::find_iter(bytes, stem)
+            .any(|at| (at == 0 || is_space(bytes.get(at - 1))) && is_space(bytes.get(at + stem.len())))
+}
 
 /// `true` if a word, folded, says nothing about the subject in a language other than English, and nothing else in English.
 pub(in crate::search) fn is_foreign_stop_word(folded: &str) -> bool {
-    STOP_WORDS.get(folded).is_some_and(|(_, is_firm)| *is_firm)
+    stop_word(folded).is_some_and(|(_, is_firm)| is_firm)
 }
 
 /// The language of a query, as far as a few words tell it.
@@ -361,7 +357,7 @@ impl QueryLanguage {
             return self.known;
         }
         let is_odd =
-            || !typed.is_ascii() || !self.is_english && folded.len() >= MIN_FOREIGN_LETTERS && !ENGLISH.contains(english_stem);
+            || !typed.is_ascii() || !self.is_english && folded.len() >= MIN_FOREIGN_LETTERS && !is_english_stem(english_stem);
         if !self.likely.is_empty() || is_odd() { LanguageSet::FOREIGN } else { LanguageSet::default() }
     }
 
@@ -374,8 +370,8 @@ impl QueryLanguage {
 
     /// `true` if a folded word of the query says nothing about its subject.
     pub(in crate::search) fn is_stop_word(&self, folded: &str) -> bool {
-        let Some((languages, is_firm)) = STOP_WORDS.get(folded) else { return false };
-        *is_firm || languages.0 & self.likely.0 != 0
+        let Some((languages, is_firm)) = stop_word(folded) else { return false };
+        is_firm || languages.0 & self.likely.0 != 0
     }
 }
 
@@ -385,6 +381,60 @@ fn has_foreign_word(query: &str) -> bool {
     let mut words = query.split(|character: char| !character.is_alphabetic());
     words.any(|word| {
         let is_plain = word.bytes().skip(1).all(|byte| byte.is_ascii_lowercase());
-        is_plain && word.len() >= MIN_FOREIGN_LETTERS && !ENGLISH.contains(&*stemmer.stem(&word.to_ascii_lowercase()))
+        is_plain && word.len() >= MIN_FOREIGN_LETTERS && !is_english_stem(&stemmer.stem(&word.to_ascii_lowercase()))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::super::fold::fold_word;
+    use super::super::small_words::{AMBIGUOUS, OTHER_SCRIPTS};
+    use super::*;
+
+    /// Number of bytes from which a small word is hardly another one once it has lost its marks.
+    const MIN_FIRM_BYTES: usize = 5;
+
+    fn stop_words() -> String {
+        let mut words: BTreeMap<String, (LanguageSet, bool)> = BTreeMap::new();
+        let english: Vec<&str> = SMALL_WORDS[0].1.split_whitespace().chain(AMBIGUOUS.split_whitespace()).collect();
+        for (language, of_language) in &SMALL_WORDS[1..] {
+            for word in of_language.split_whitespace() {
+                let folded = fold_word(word);
+                // Without its marks, a word may be another one.
+                let is_firm =
+                    word == folded && !english.contains(&word) || word.len() >= MIN_FIRM_BYTES && !english.contains(&&*folded);
+                let known = words.entry(folded).or_insert((LanguageSet::default(), is_firm));
+                known.0.0 |= LanguageSet::of(*language).0;
+            }
+        }
+        let others = OTHER_SCRIPTS.split_whitespace();
+        words.extend(others.map(|word| (fold_word(word), (LanguageSet::default(), true))));
+        let line = |(word, (languages, is_firm)): (String, (LanguageSet, bool))| {
+            format!("{word} {:x} {}\n", languages.0, if is_firm { "*" } else { "" })
+        };
+        format!("# Made by a test of language.rs.\n{}", words.into_iter().map(line).collect::<String>())
+    }
+
+    #[test]
+    fn the_stop_words_are_those_of_the_lists() {
+        let made = stop_words();
+        if std::env::var_os("CTXBRIDGE_WRITE_STOP_WORDS").is_some() {
+            std::fs::write(concat!(env!("CARGO_MANIFEST_DIR"), "/search/tokens/stop_words.txt"), &made)
+                .expect("the list is written");
+        }
+        assert!(made == STOP_WORDS, "the lists have changed; run this test with CTXBRIDGE_WRITE_STOP_WORDS=1, and build again");
+        assert_eq!(stop_word("warum"), Some((LanguageSet::of(German), true)));
+        assert_eq!((stop_word("parser"), stop_word("waru"), stop_word("")), (None, None, None));
+    }
+
+    #[test]
+    fn a_stem_is_a_whole_word_of_the_list() {
+        let first = ENGLISH_STEMS.split_whitespace().next().expect("a stem");
+        let last = ENGLISH_STEMS.split_whitespace().next_back().expect("a stem");
+        assert!(
+            is_english_stem(first) && is_english_stem(last) && !is_english_stem(&last[..last.len() - 1]) && !is_english_stem("")
+        );
+    }
 }

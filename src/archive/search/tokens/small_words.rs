@@ -1,7 +1,8 @@
 /*!
 The smallest words of languages, which tell a language and say nothing about a subject.
 
-They are as people write them. Where a language is read, marks matter: without them, words of several languages are one.
+They are as people write them. Where a language is read, marks matter: without them, words of several languages are one. What a query
+leaves out is `stop_words.txt`, which a test makes of these lists.
 */
 
 use super::language::Language::{
@@ -145,6 +146,7 @@ pub(super) const LETTERS: [(&str, &[Language]); 17] = [
 ];
 
 /// Small words that are English words or names in code as well. They say nothing where the query is evidently of their language.
+#[cfg(test)]
 pub(super) const AMBIGUOUS: &str = "a ai al ale an anda ante apa ar are as at au az bit bin by car ce che com come comment con da dan dat data de dem \
     den der des di do dos du e ei el en er es est et eu fait fall far fi for fra from fri gibt go ha han has hat hay he her hier hon i il in \
     is it ja je jo ji jos k ka kaj kan kan ke ki ko kur la lag las les lo lui ma mais man mana mas me men met mi min mis mit mon mot my na \
@@ -154,6 +156,7 @@ pub(super) const AMBIGUOUS: &str = "a ai al ale an anda ante apa ar are as at au
     mine side test under till sky ring under efter mod ved dos tal sia tu ti il els no os as das nas";
 
 /// Words that say nothing in other scripts; those without spaces as pairs.
+#[cfg(test)]
 pub(super) const OTHER_SCRIPTS: &str = "и в не на с по для это этот эта эти как что чтобы почему зачем когда где кто какой какая какие после при от до \
     из у к о а но или же ли бы быть был была было были есть нет мы я он она они вы мой наш его ее их так уже еще только очень \
     і й та що щоб чому навіщо коли де хто який яка які після при від до із у але або чи є був була було були ми я він вона вони це цей ця \
