@@ -6,13 +6,12 @@ are two tables of words ([`TABLES`]), each with FTS5's BM25, and an entry's scor
 
 To score an entry, FTS5 reads its length and all positions of a word in it. That takes ten times as long as learning that the entry
 has the word. So where many entries have some of the words, the index first lists which entries have which words. Only those with
-the rarest and most of them are scored.
+the rarest and most of them are scored. To list the entries of a word that is everywhere would take as long as all the rest: such words only
+add to the scores of entries that have others. Where all words are everywhere, entries that have all of them are enough.
 */
 
 use std::collections::{HashMap, HashSet};
 use std::iter::repeat_n;
-
-use rusqlite::Row;
 
 use super::tables::{TABLES, WordTable};
 use super::{SearchError, SearchIndex};
@@ -25,8 +24,10 @@ const MIN_IDF: f64 = 1e-6;
 /// Number of entries that are scored, whichever words they have; and the maximum of entries with the same words.
 const SCORED_ENTRIES: usize = 1_000;
 const MAX_SCORED_ENTRIES: usize = 4_000;
-/// Share of all entries above which a word says next to nothing, and no entries are listed for it.
-const COMMON_WORD_SHARE: f64 = 0.3;
+/// Share of all entries above which a word says little, and no entries are listed for it.
+const COMMON_WORD_SHARE: f64 = 0.1;
+/// Number of entries after which a word's are counted, before more are listed: there may be too many of them.
+const UNCOUNTED_ENTRIES: usize = 256;
 /// Number of entries that is enough: those with fewer words are not scored.
 const ENOUGH_SCORED_ENTRIES: usize = 200;
 /// Number of entries with another word above which those that only have such a common word are not scored.
@@ -53,6 +54,8 @@ pub struct LexicalQuery {
     required: u64,
     /// The maximum score of an entry.
     most: f64,
+    /// The terms if they are everywhere, so that only entries with all of them are listed.
+    everywhere: Option<[Option<Groups>; TABLES.len()]>,
 }
 
 /// A term that was looked up.
@@ -121,33 +124,46 @@ impl LexicalQuery {
         best
     }
 
-    /// Returns the expression that scores entries of a table: any of the terms. If only these entries are scored, it also requires the terms
-    /// that all of them have there, so that few others match.
-    fn expression(&self, table: usize, of: Option<&HashSet<i64>>) -> Option<String> {
-        let in_table = |pick: &dyn Fn(usize, &Term) -> bool| -> Vec<String> {
-            let picked = self.terms.iter().enumerate().filter(|(bit, term)| pick(*bit, term));
-            let expressions = picked.filter_map(|(_, term)| Some((term.expressions[table].clone()?, term.times as usize)));
-            expressions.flat_map(|(expression, times)| repeat_n(expression, times)).collect()
-        };
+    /// Returns the expressions of some terms in a table, each as often as it counts.
+    fn expressions(&self, table: usize, is_picked: impl Fn(usize, &Term) -> bool) -> Vec<String> {
+        let picked = self.terms.iter().enumerate().filter(|(bit, term)| is_picked(*bit, term));
+        let expressions = picked.filter_map(|(_, term)| Some((term.expressions[table].clone()?, term.times as usize)));
+        expressions.flat_map(|(expression, times)| repeat_n(expression, times)).collect()
+    }
+
+    /// Returns the expressions that score entries of a table: of those that match several, the first one counts. All of them match any of the
+    /// terms. If only these entries are scored, they also require the terms that all of them have there, so that few others match; and a term
+    /// that is not listed counts where one that is listed matches.
+    fn scoring(&self, table: usize, of: Option<&HashSet<i64>>) -> Vec<String> {
         let any = |terms: Vec<String>| (!terms.is_empty()).then(|| terms.join(" OR "));
-        let Some(of) = of else { return any(in_table(&|_, _| true)) };
+        // Where all words are everywhere, entries are listed for what was said.
+        let Some(of) = of.filter(|_| table == 0 || self.everywhere.is_none()) else {
+            return any(self.expressions(table, |_, _| true)).into_iter().collect();
+        };
         let masks: HashSet<u64> =
             self.listed_in[table].iter().filter(|(entry, _)| of.contains(entry)).map(|(_, mask)| *mask).collect();
-        let all_are_listed = self.terms.iter().all(|term| term.is_listed);
-        if masks.is_empty() && all_are_listed {
-            return None;
-        }
+        let unlisted = any(self.expressions(table, |_, term| !term.is_listed));
+        let Some(listed) = self.scoring_listed(table, &masks) else {
+            return unlisted.filter(|_| !self.terms.iter().any(|term| term.is_listed)).into_iter().collect();
+        };
+        let both = unlisted.map(|unlisted| format!("({listed}) AND ({unlisted})"));
+        both.into_iter().chain([listed]).collect()
+    }
+
+    /// Returns the expression that scores entries with these masks by the terms that are listed.
+    fn scoring_listed(&self, table: usize, masks: &HashSet<u64>) -> Option<String> {
+        let any = |terms: Vec<String>| (!terms.is_empty()).then(|| terms.join(" OR "));
         let present = masks.iter().fold(0, |any, mask| any | mask);
         let common = masks.iter().fold(present, |common, mask| common & mask);
         let rest = present & !common;
-        let required = in_table(&|bit, _| common >> bit & 1 == 1);
+        let required = self.expressions(table, |bit, _| common >> bit & 1 == 1);
         // Who has the required ones alone must match as well, and each term may stand there once, or it would count twice.
         let has_more = rest == 0 || masks.iter().all(|mask| mask & rest != 0);
-        if required.is_empty() || !all_are_listed || !has_more {
-            return any(in_table(&|bit, term| present >> bit & 1 == 1 || !term.is_listed));
+        if required.is_empty() || !has_more {
+            return any(self.expressions(table, |bit, _| present >> bit & 1 == 1));
         }
         let required = required.join(" AND ");
-        Some(match any(in_table(&|bit, _| rest >> bit & 1 == 1)) {
+        Some(match any(self.expressions(table, |bit, _| rest >> bit & 1 == 1)) {
             None => required,
             Some(any) => format!("{required} AND ({any})"),
         })
@@ -183,9 +199,12 @@ impl SearchIndex {
             let most = SCORED_ENTRIES.max((all as f64 * COMMON_WORD_SHARE) as usize);
             let mut asked = self.list_terms(&groups, count, all, if count <= MAX_LISTED_TERMS { most } else { 0 })?;
             let required = terms.required_groups().min(MAX_LISTED_TERMS);
-            let needed = if required > 0 { required } else { count };
-            if count <= MAX_LISTED_TERMS && !asked.terms.iter().take(needed).any(|term| term.is_listed) {
+            let is_listed = |most: usize| asked.terms.iter().take(most).any(|term| term.is_listed);
+            let is_everywhere = count <= MAX_LISTED_TERMS && !is_listed(if required > 0 { required } else { count });
+            if is_everywhere && (required > 0 || !self.list_those_with_all(&mut asked, all)?) {
                 asked = self.list_terms(&groups, count, all, usize::MAX)?;
+            } else if is_everywhere {
+                asked.everywhere = Some(groups);
             }
             // Whether an entry has all of a quote, in its order, is seen in its text. What is everywhere tells nothing before that.
             let bits = asked.terms.iter().take(required).enumerate().filter(|(_, term)| term.is_listed);
@@ -193,6 +212,32 @@ impl SearchIndex {
             Ok(asked)
         };
         self.wrap_error(work())
+    }
+
+    /// Lists the newest entries that have all terms in what was said, but for those of more than half of all entries, which weigh nothing.
+    /// `false` if these are not enough.
+    fn list_those_with_all(&self, asked: &mut LexicalQuery, all: i64) -> rusqlite::Result<bool> {
+        let is_weighty = |term: &&Term| term.known.docs.saturating_mul(2) <= all.cast_unsigned();
+        let weighty: Vec<bool> = asked.terms.iter().map(|term| is_weighty(&term)).collect();
+        let is_picked = |bit: usize| weighty[bit] || !weighty.contains(&true);
+        let picked: Vec<usize> = (0..asked.terms.len()).filter(|bit| is_picked(*bit)).collect();
+        let expressions: Vec<&str> = picked.iter().filter_map(|bit| asked.terms[*bit].expressions[0].as_deref()).collect();
+        if expressions.len() < picked.len() {
+            return Ok(false);
+        }
+        let name = TABLES[0].name;
+        let sql = format!("SELECT rowid FROM {name} WHERE {name} MATCH ?1 ORDER BY rowid DESC LIMIT {MAX_SCORED_ENTRIES}");
+        let mut statement = self.db.prepare_cached(&sql)?;
+        let newest = statement.query_map([expressions.join(" AND ")], |row| row.get(0))?;
+        let newest: Vec<i64> = newest.collect::<rusqlite::Result<_>>()?;
+        if newest.len() < ENOUGH_SCORED_ENTRIES {
+            return Ok(false);
+        }
+        let mask = picked.into_iter().fold(0, |mask, bit| mask | 1 << bit);
+        asked.listed = newest.into_iter().rev().map(|entry| (entry, mask)).collect();
+        asked.listed_in[0].clone_from(&asked.listed);
+        asked.terms.iter_mut().for_each(|term| term.is_listed = true);
+        Ok(true)
     }
 
     /// Lists the entries with one of these terms, if a term has at most `most` of them.
@@ -222,10 +267,9 @@ impl SearchIndex {
                 let Some((group, times)) = groups.as_ref().and_then(|groups| groups.get(bit)) else { continue };
                 term.times = *times;
                 for phrase in group {
-                    let listed = if term.is_listed { self.list(TABLES[table], phrase, most)? } else { None };
-                    let docs = match &listed {
-                        Some(listed) => listed.len() as i64,
-                        None => self.count_with_phrase(TABLES[table], phrase)?,
+                    let (listed, docs) = match term.is_listed {
+                        true => self.list(TABLES[table], phrase, most)?,
+                        false => (None, self.count_with_phrase(TABLES[table], phrase)?),
                     };
                     of_group += if docs > 0 { TABLES[table].factor * idf(docs) } else { 0.0 };
                     most_docs = docs.max(most_docs);
@@ -281,6 +325,10 @@ impl SearchIndex {
         let has_required = |mask: u64| mask & asked.required == asked.required;
         let wanted: Listed =
             asked.listed.iter().copied().filter(|(entry, mask)| has_required(*mask) && is_allowed(entry)).collect();
+        if let Some(groups) = asked.everywhere.as_ref().filter(|_| wanted.len() < limit.min(MIN_LISTED_ENTRIES)) {
+            let list = || self.list_terms(groups, asked.terms.len(), self.document_count()?, usize::MAX);
+            return self.search_lexical(&self.wrap_error(list())?, allowed, limit, also);
+        }
         // Those who have nothing but what is everywhere are not listed, and wanted only where there is nobody else.
         let is_known =
             asked.required > 0 || asked.terms.iter().all(|term| term.is_listed) || wanted.len() >= limit.min(MIN_LISTED_ENTRIES);
@@ -308,40 +356,42 @@ impl SearchIndex {
     /// Returns the entries that match, or those of `of` that do. FTS5 would sort all of them, with their words, to find the best.
     fn scores(&self, asked: &LexicalQuery, of: Option<&HashSet<i64>>) -> rusqlite::Result<HashMap<i64, f64>> {
         let mut scores = HashMap::new();
-        let entries = of.map(|of| serde_json::to_string(&of.iter().collect::<Vec<_>>()).unwrap_or_default());
+        let only = if of.is_some() { "AND is_scored(rowid)" } else { "" };
         for (number, table) in TABLES.iter().enumerate() {
-            let Some(expression) = asked.expression(number, of) else { continue };
-            // The plus keeps SQLite from looking for each of them on its own, which takes a millisecond for a common word.
-            let only = if of.is_some() { "AND +rowid IN (SELECT value FROM json_each(?2))" } else { "" };
             let name = table.name;
             let mut statement =
                 self.db.prepare_cached(&format!("SELECT rowid, -rank FROM {name} WHERE {name} MATCH ?1 {only}"))?;
-            let score = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
-            let rows = match &entries {
-                None => statement.query_map([&expression], score)?,
-                Some(entries) => statement.query_map([&expression, entries], score)?,
-            };
-            for row in rows {
-                let (entry, score): (i64, f64) = row?;
-                *scores.entry(entry).or_default() += table.factor * score;
+            let mut left: HashSet<i64> = of.cloned().unwrap_or_default();
+            for expression in asked.scoring(number, of) {
+                self.scored.set(&left);
+                let mut rows = statement.query([&expression])?;
+                while let Some(row) = rows.next()? {
+                    let (entry, score): (i64, f64) = (row.get(0)?, row.get(1)?);
+                    *scores.entry(entry).or_default() += table.factor * score;
+                    left.remove(&entry);
+                }
             }
         }
         Ok(scores)
     }
 
-    /// Returns the entries that have a phrase in a table, in order; `None` if they are too many.
-    fn list(&self, table: &WordTable, phrase: &str, most: usize) -> rusqlite::Result<Option<Vec<i64>>> {
+    /// Returns the entries that have a phrase in a table, in order, and their number; no entries if they are too many.
+    fn list(&self, table: &WordTable, phrase: &str, most: usize) -> rusqlite::Result<(Option<Vec<i64>>, i64)> {
         let name = table.name;
         let mut statement = self.db.prepare_cached(&format!("SELECT rowid FROM {name} WHERE {name} MATCH ?1"))?;
         let mut rows = statement.query([phrase])?;
         let mut listed = Vec::new();
         while let Some(row) = rows.next()? {
-            if listed.len() == most {
-                return Ok(None);
+            if listed.len() == UNCOUNTED_ENTRIES.min(most) {
+                let docs = self.count_with_phrase(table, phrase)?;
+                if usize::try_from(docs).is_ok_and(|docs| docs > most) {
+                    return Ok((None, docs));
+                }
             }
             listed.push(row.get(0)?);
         }
-        Ok(Some(listed))
+        let docs = listed.len() as i64;
+        Ok((Some(listed), docs))
     }
 }
 

@@ -12,6 +12,7 @@ mod entries;
 pub mod excerpt;
 mod lexical;
 mod opening;
+mod scored;
 mod tables;
 mod vectors;
 mod words;
@@ -34,6 +35,7 @@ pub use entries::{Document, UnindexedEntry};
 use excerpt::Excerpt;
 pub(super) use lexical::{BM25_K1, SMOOTHING, idf};
 pub use lexical::{LexicalQuery, QueryTerm};
+use scored::ScoredEntries;
 pub use tables::OWN_COLUMNS;
 pub(super) use tables::{TABLES, WordTable};
 pub use vectors::ANN_FILE;
@@ -72,6 +74,7 @@ pub struct SearchIndex {
     db: Connection,
     path: PathBuf,
     tokenizer: Tokenizer,
+    scored: ScoredEntries,
     /// Vectors with an id above this, once they were read.
     matrix: Option<(i64, Matrix)>,
     /// The vectors up to that id.
@@ -169,6 +172,7 @@ impl SearchIndex {
                     }
                 };
             }
+            self.note_frequent_words()?;
             self.db.query_row("PRAGMA main.wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
         };
         self.wrap_error(work())
@@ -186,6 +190,7 @@ impl SearchIndex {
             for WordTable { name, .. } in TABLES {
                 self.db.execute(&format!("INSERT INTO {name} ({name}) VALUES ('optimize')"), [])?;
             }
+            self.drop_frequent_words()?;
             self.db.execute_batch("VACUUM main")?;
             self.db.query_row("PRAGMA main.wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0))
         };

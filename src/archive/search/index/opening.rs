@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, ffi};
 
+use super::scored::ScoredEntries;
 use super::tables::{TABLES, WordTable};
 use super::{FILE, INDEX_WRITE_TIMEOUT, SearchError, SearchIndex, failed};
 use crate::search::tokens::{self, Tokenizer};
@@ -75,7 +76,7 @@ impl SearchIndex {
         let work = || {
             let mut db = sqlite::open_file(&path, flags)?;
             sqlite::wait_for_locks(&mut db, timeout)?;
-            let mut index = Self::of(db, &path);
+            let mut index = Self::of(db, &path)?;
             index.begin(data).map(|()| index)
         };
         match work().map_err(|cause| failed(&path, cause)) {
@@ -85,9 +86,10 @@ impl SearchIndex {
         }
     }
 
-    fn of(db: Connection, path: &Path) -> Self {
+    fn of(db: Connection, path: &Path) -> rusqlite::Result<Self> {
+        let scored = ScoredEntries::of(&db)?;
         let path = path.to_owned();
-        Self { db, path, tokenizer: Tokenizer::default(), matrix: None, nearest: None, is_replaced: false }
+        Ok(Self { db, path, tokenizer: Tokenizer::default(), scored, matrix: None, nearest: None, is_replaced: false })
     }
 
     /// `true` if an unusable index was replaced when this one was opened; `true` only once.
@@ -131,7 +133,7 @@ impl SearchIndex {
             // A newer version's index is no use to this one.
             sqlite::DatabaseOpenError::Newer { .. } | sqlite::DatabaseOpenError::DamagedLog => failed(damage()),
         })?;
-        let mut index = Self::of(db, &path);
+        let mut index = Self::of(db, &path).map_err(failed)?;
         index.begin(data).map_err(failed)?;
         Ok(index)
     }

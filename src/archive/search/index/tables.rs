@@ -6,6 +6,8 @@ pub(in crate::search) struct WordTable {
     pub name: &'static str,
     /// Its view of words and the number of entries that have them.
     pub vocabulary: &'static str,
+    /// Key of the note with its frequent words.
+    pub frequent: &'static str,
     /// Its columns, and the weight of a word in each of them.
     pub columns: &'static [(&'static str, f64)],
     /// Weight of its score.
@@ -17,10 +19,17 @@ pub(in crate::search) const TABLES: [&WordTable; 2] = [
     &WordTable {
         name: "words",
         vocabulary: "vocabulary",
+        frequent: "frequent words",
         columns: &[("prompt", 2.0), ("answer", 2.0), ("files", 1.5), ("summary", 1.5), ("before", 0.3)],
         factor: 1.0,
     },
-    &WordTable { name: "tool_words", vocabulary: "tool_vocabulary", columns: &[("input", 1.0), ("output", 1.0)], factor: 0.25 },
+    &WordTable {
+        name: "tool_words",
+        vocabulary: "tool_vocabulary",
+        frequent: "frequent tool words",
+        columns: &[("input", 1.0), ("output", 1.0)],
+        factor: 0.25,
+    },
 ];
 
 /// The columns with an entry's own text.

@@ -1,10 +1,18 @@
 //! Content of the word index, and counts of words in it.
 
+use memchr::memmem;
 use rusqlite::{Connection, OptionalExtension};
 
 use super::tables::{TABLES, WordTable};
 use super::{Document, SearchError, SearchIndex};
 use crate::search::tokens::Tokenizer;
+
+/// Number of entries from which a word is noted as frequent: to count fewer takes some microseconds.
+const MIN_FREQUENT_DOCS: i64 = 1_000;
+/// Number of entries from which frequent words are noted at all.
+const MIN_NOTED_COUNT: i64 = 5_000;
+/// Share of entries that may come or go before words are noted anew: one in so many.
+const NOTED_DRIFT_DIVISOR: i64 = 10;
 
 pub(super) fn add(db: &Connection, tokenizer: &Tokenizer, document: &Document) -> rusqlite::Result<()> {
     let files = document.files.join("\n");
@@ -43,6 +51,9 @@ impl SearchIndex {
         match word {
             // Four times as fast as to look for it.
             Some(word) => {
+                if let Some(docs) = self.noted_docs(table, word)? {
+                    return Ok(docs);
+                }
                 let mut exact = self.db.prepare_cached(&format!("SELECT doc FROM {} WHERE term = ?1", table.vocabulary))?;
                 Ok(exact.query_row([word], |row| row.get(0)).optional()?.unwrap_or(0))
             }
@@ -52,4 +63,50 @@ impl SearchIndex {
             }
         }
     }
+
+    /// Notes the words that many entries have, and how many, unless that was done when there were about as many entries. To count the
+    /// entries of one takes as long as all else that a prompt's words need.
+    pub(super) fn note_frequent_words(&self) -> rusqlite::Result<()> {
+        let all = self.document_count()?;
+        for table in TABLES {
+            let noted = self.note(table.frequent)?.and_then(|noted| noted_count(&noted));
+            if all < MIN_NOTED_COUNT || noted.is_some_and(|noted| (all - noted).abs() < noted / NOTED_DRIFT_DIVISOR) {
+                continue;
+            }
+            let sql = format!("SELECT term, doc FROM {} WHERE doc >= {MIN_FREQUENT_DOCS}", table.vocabulary);
+            let mut statement = self.db.prepare(&sql)?;
+            let mut rows = statement.query([])?;
+            let mut noted = format!("{all}\n");
+            while let Some(row) = rows.next()? {
+                let (term, docs): (String, i64) = (row.get(0)?, row.get(1)?);
+                noted += &format!("{term} {docs}\n");
+            }
+            self.set_note(table.frequent, &noted)?;
+        }
+        Ok(())
+    }
+
+    /// Drops the notes on frequent words, some of which may be forgotten.
+    pub(super) fn drop_frequent_words(&self) -> rusqlite::Result<()> {
+        let mut drop = self.db.prepare_cached("DELETE FROM main.notes WHERE key = ?1")?;
+        TABLES.iter().try_for_each(|table| drop.execute([table.frequent]).map(|_| ()))
+    }
+
+    /// Number of entries with a word of which it was noted, as far as there are more or fewer entries now.
+    fn noted_docs(&self, table: &WordTable, word: &str) -> rusqlite::Result<Option<i64>> {
+        let Some(noted) = self.note(table.frequent)? else { return Ok(None) };
+        let all = self.document_count()?;
+        let docs = || -> Option<i64> {
+            let then = noted_count(&noted).filter(|then| (all - then).abs() < *then)?;
+            let at = memmem::find(noted.as_bytes(), format!("\n{word} ").as_bytes())?;
+            let docs: i64 = noted[at + 1..].lines().next()?.strip_prefix(word)?.trim_start().parse().ok()?;
+            Some((docs.saturating_mul(all) / then).clamp(1, all.max(1)))
+        };
+        Ok(docs())
+    }
+}
+
+/// Number of entries when words were noted.
+fn noted_count(noted: &str) -> Option<i64> {
+    noted.lines().next()?.parse().ok().filter(|count| *count > 0)
 }

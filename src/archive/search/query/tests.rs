@@ -70,6 +70,48 @@ fn who_is_not_scored_would_not_be_among_the_best() {
     }
 }
 
+/// Where all words are everywhere, only entries with all of them are listed; of few that are allowed, each is looked at.
+#[test]
+fn words_that_are_everywhere_find_the_best_as_well() {
+    let words = [("alpha", 2), ("beta", 3), ("gamma", 7)];
+    let texts: Vec<String> = (1..=3_000)
+        .map(|number| {
+            let has = words.iter().filter(|(_, each)| number % each == 0).map(|(word, _)| *word);
+            has.chain(std::iter::repeat_n("filler", number % 11)).chain(["everywhere"]).collect::<Vec<_>>().join(" ")
+        })
+        .collect();
+    let (_folder, index) = index_of(&texts);
+    for query in ["beta gamma", "beta filler everywhere", "gamma alpha beta"] {
+        let asked = index.prepare(&QueryTerms::of(query, index.tokenizer()), &[]).expect("an answer");
+        let mut exact: Vec<(i64, f64)> = Vec::new();
+        for few in (1..=3_000).collect::<Vec<i64>>().chunks(25) {
+            let few: HashSet<i64> = few.iter().copied().collect();
+            exact.extend(index.search_lexical(&asked, Some(&few), usize::MAX, &[]).expect("an answer"));
+        }
+        exact.sort_by(|one, other| other.1.total_cmp(&one.1).then(other.0.cmp(&one.0)));
+        assert_eq!(index.search_lexical(&asked, None, 50, &[]).expect("an answer")[..10], exact[..10], "{query}");
+    }
+}
+
+#[test]
+fn frequent_words_are_counted_once() {
+    let texts: Vec<String> =
+        (0..5_000).map(|number| if number % 4 == 0 { "stored often" } else { "stored" }.to_owned()).collect();
+    let (_folder, mut index) = index_of(&texts);
+    let docs = |index: &SearchIndex| {
+        let asked = index.prepare_rare(&QueryTerms::of("often stored nowhere", index.tokenizer()), 1_000).expect("an answer");
+        asked.terms().iter().map(|term| term.docs).collect::<Vec<_>>()
+    };
+    assert_eq!(docs(&index), [1_250, 5_000, 0]);
+    index.optimize(false).expect("an index");
+    assert_eq!(docs(&index), [1_250, 5_000, 0], "as noted");
+    let more: Vec<Document> = (5_001..=5_500).map(|entry| Document { entry, ..Document::default() }).collect();
+    index.add(&more).expect("room");
+    assert_eq!(docs(&index), [1_375, 5_500, 0], "as likely among more");
+    index.scrub().expect("an index");
+    assert_eq!(docs(&index), [1_250, 5_500, 0], "counted");
+}
+
 fn expression(query: &str) -> String {
     QueryTerms::of(query, &Tokenizer::default()).expression(&[]).unwrap_or_default()
 }
