@@ -11,8 +11,10 @@ add to the scores of entries that have others. Where all words are everywhere, e
 */
 
 use std::collections::{HashMap, HashSet};
-use std::iter::repeat_n;
 
+use super::lexical_query::{
+    ENOUGH_SCORED_ENTRIES, Groups, LexicalQuery, Listed, MAX_SCORED_ENTRIES, QueryTerm, SCORED_ENTRIES, Term,
+};
 use super::tables::{TABLES, WordTable};
 use super::{SearchError, SearchIndex};
 use crate::search::query::QueryTerms;
@@ -21,15 +23,10 @@ use crate::search::query::QueryTerms;
 pub(in crate::search) const BM25_K1: f64 = 1.2;
 const MIN_IDF: f64 = 1e-6;
 
-/// Number of entries that are scored, whichever words they have; and the maximum of entries with the same words.
-const SCORED_ENTRIES: usize = 1_000;
-const MAX_SCORED_ENTRIES: usize = 4_000;
 /// Share of all entries above which a word says little, and no entries are listed for it.
 const COMMON_WORD_SHARE: f64 = 0.1;
 /// Number of entries after which a word's are counted, before more are listed: there may be too many of them.
 const UNCOUNTED_ENTRIES: usize = 256;
-/// Number of entries that is enough: those with fewer words are not scored.
-const ENOUGH_SCORED_ENTRIES: usize = 200;
 /// Number of entries with another word above which those that only have such a common word are not scored.
 const MIN_LISTED_ENTRIES: usize = 30;
 /// Maximum number of terms that entries are listed for: one bit each.
@@ -37,138 +34,6 @@ const MAX_LISTED_TERMS: usize = 64;
 
 /// Entries that are added to an archive's size where the rarity of a word is judged.
 pub(in crate::search) const SMOOTHING: u64 = 20;
-
-/// Entries and bit masks of the terms that they have, in the order of entries.
-type Listed = Vec<(i64, u64)>;
-
-/// A query that the index has looked up: the entries that have its terms, and the weights of the terms.
-#[derive(Clone, Debug, Default)]
-pub struct LexicalQuery {
-    /// In the order of their bits.
-    terms: Vec<Term>,
-    /// Entries with any of the terms that are listed.
-    listed: Listed,
-    /// Those of each table.
-    listed_in: [Listed; TABLES.len()],
-    /// Terms that an entry must have.
-    required: u64,
-    /// The maximum score of an entry.
-    most: f64,
-    /// The terms if they are everywhere, so that only entries with all of them are listed.
-    everywhere: Option<[Option<Groups>; TABLES.len()]>,
-}
-
-/// A term that was looked up.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct QueryTerm {
-    /// Number of entries that have it.
-    pub docs: u64,
-    /// Number of entries that have it in what was said.
-    pub said_docs: u64,
-    /// Its inverse document frequency as FTS5 has it; 0 where no entry has it.
-    pub idf: f64,
-    /// The same among twenty entries more that do not have it: in an archive of three turns, a word of one is not common.
-    pub smoothed_idf: f64,
-}
-
-#[derive(Clone, Debug)]
-struct Term {
-    /// The FTS5 expression for each table; none if nothing is searched there.
-    expressions: [Option<String>; TABLES.len()],
-    /// Number of times that it counts.
-    times: f64,
-    weight: f64,
-    is_listed: bool,
-    known: QueryTerm,
-}
-
-impl LexicalQuery {
-    /// Returns the terms, in the order of the query's words.
-    pub fn terms(&self) -> Vec<QueryTerm> {
-        self.terms.iter().map(|term| term.known).collect()
-    }
-
-    /// The maximum BM25 that the terms could give.
-    pub fn most(&self) -> f64 {
-        self.most
-    }
-
-    /// Returns the entries with any of the terms that are listed, with their weight and the bits of their terms, the heaviest and newest first.
-    pub fn heaviest(&self) -> Vec<(i64, f64, u64)> {
-        let mut weighed: Vec<(i64, f64, u64)> =
-            self.listed.iter().map(|(entry, mask)| (*entry, self.weight(*mask), *mask)).collect();
-        weighed.sort_by(|one, other| other.1.total_cmp(&one.1).then(other.0.cmp(&one.0)));
-        weighed
-    }
-
-    fn weight(&self, mask: u64) -> f64 {
-        self.terms.iter().enumerate().filter(|(bit, _)| mask >> bit & 1 == 1).map(|(_, term)| term.weight).sum()
-    }
-
-    /// Returns the entries with most of the weight.
-    fn best(&self, listed: &[(i64, u64)]) -> Vec<i64> {
-        let mut having: HashMap<u64, Vec<i64>> = HashMap::new();
-        listed.iter().for_each(|(entry, mask)| having.entry(*mask).or_default().push(*entry));
-        let mut masks: Vec<(f64, u64)> = having.keys().map(|mask| (self.weight(*mask), *mask)).collect();
-        masks.sort_by(|one, other| other.0.total_cmp(&one.0).then(one.1.cmp(&other.1)));
-        let mut best = Vec::new();
-        for (_, mask) in masks {
-            let entries = having.remove(&mask).unwrap_or_default();
-            let room = MAX_SCORED_ENTRIES.saturating_sub(best.len());
-            if best.len() >= SCORED_ENTRIES || best.len() >= ENOUGH_SCORED_ENTRIES && entries.len() > room {
-                break;
-            }
-            // Of more than can be scored, the newest.
-            best.extend_from_slice(&entries[entries.len().saturating_sub(room)..]);
-        }
-        best
-    }
-
-    /// Returns the expressions of some terms in a table, each as often as it counts.
-    fn expressions(&self, table: usize, is_picked: impl Fn(usize, &Term) -> bool) -> Vec<String> {
-        let picked = self.terms.iter().enumerate().filter(|(bit, term)| is_picked(*bit, term));
-        let expressions = picked.filter_map(|(_, term)| Some((term.expressions[table].clone()?, term.times as usize)));
-        expressions.flat_map(|(expression, times)| repeat_n(expression, times)).collect()
-    }
-
-    /// Returns the expressions that score entries of a table: of those that match several, the first one counts. All of them match any of the
-    /// terms. If only these entries are scored, they also require the terms that all of them have there, so that few others match; and a term
-    /// that is not listed counts where one that is listed matches.
-    fn scoring(&self, table: usize, of: Option<&HashSet<i64>>) -> Vec<String> {
-        let any = |terms: Vec<String>| (!terms.is_empty()).then(|| terms.join(" OR "));
-        // Where all words are everywhere, entries are listed for what was said.
-        let Some(of) = of.filter(|_| table == 0 || self.everywhere.is_none()) else {
-            return any(self.expressions(table, |_, _| true)).into_iter().collect();
-        };
-        let masks: HashSet<u64> =
-            self.listed_in[table].iter().filter(|(entry, _)| of.contains(entry)).map(|(_, mask)| *mask).collect();
-        let unlisted = any(self.expressions(table, |_, term| !term.is_listed));
-        let Some(listed) = self.scoring_listed(table, &masks) else {
-            return unlisted.filter(|_| !self.terms.iter().any(|term| term.is_listed)).into_iter().collect();
-        };
-        let both = unlisted.map(|unlisted| format!("({listed}) AND ({unlisted})"));
-        both.into_iter().chain([listed]).collect()
-    }
-
-    /// Returns the expression that scores entries with these masks by the terms that are listed.
-    fn scoring_listed(&self, table: usize, masks: &HashSet<u64>) -> Option<String> {
-        let any = |terms: Vec<String>| (!terms.is_empty()).then(|| terms.join(" OR "));
-        let present = masks.iter().fold(0, |any, mask| any | mask);
-        let common = masks.iter().fold(present, |common, mask| common & mask);
-        let rest = present & !common;
-        let required = self.expressions(table, |bit, _| common >> bit & 1 == 1);
-        // Who has the required ones alone must match as well, and each term may stand there once, or it would count twice.
-        let has_more = rest == 0 || masks.iter().all(|mask| mask & rest != 0);
-        if required.is_empty() || !has_more {
-            return any(self.expressions(table, |bit, _| present >> bit & 1 == 1));
-        }
-        let required = required.join(" AND ");
-        Some(match any(self.expressions(table, |bit, _| rest >> bit & 1 == 1)) {
-            None => required,
-            Some(any) => format!("{required} AND ({any})"),
-        })
-    }
-}
 
 impl SearchIndex {
     /// Looks up the entries with these terms, listing those with a term that at most `most` entries have.
@@ -394,9 +259,6 @@ impl SearchIndex {
         Ok((Some(listed), docs))
     }
 }
-
-/// Groups of phrases that may stand for each other, and how often each group counts.
-type Groups = Vec<(Vec<String>, f64)>;
 
 /// Inverse document frequency of a phrase that `docs` of `all` entries have, as FTS5 defines it.
 pub(in crate::search) fn idf(all: u64, docs: u64) -> f64 {

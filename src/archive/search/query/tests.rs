@@ -73,18 +73,18 @@ fn who_is_not_scored_would_not_be_among_the_best() {
 /// Where all words are everywhere, only entries with all of them are listed; of few that are allowed, each is looked at.
 #[test]
 fn words_that_are_everywhere_find_the_best_as_well() {
-    let words = [("alpha", 2), ("beta", 3), ("gamma", 7)];
-    let texts: Vec<String> = (1..=3_000)
+    let words = [("alpha", 3), ("beta", 4)];
+    let texts: Vec<String> = (1..=2_500)
         .map(|number| {
             let has = words.iter().filter(|(_, each)| number % each == 0).map(|(word, _)| *word);
             has.chain(std::iter::repeat_n("filler", number % 11)).chain(["everywhere"]).collect::<Vec<_>>().join(" ")
         })
         .collect();
     let (_folder, index) = index_of(&texts);
-    for query in ["beta gamma", "beta filler everywhere", "gamma alpha beta"] {
+    for query in ["alpha beta", "alpha filler everywhere"] {
         let asked = index.prepare(&QueryTerms::of(query, index.tokenizer()), &[]).expect("an answer");
         let mut exact: Vec<(i64, f64)> = Vec::new();
-        for few in (1..=3_000).collect::<Vec<i64>>().chunks(25) {
+        for few in (1..=2_500).collect::<Vec<i64>>().chunks(29) {
             let few: HashSet<i64> = few.iter().copied().collect();
             exact.extend(index.search_lexical(&asked, Some(&few), usize::MAX, &[]).expect("an answer"));
         }
@@ -109,7 +109,7 @@ fn frequent_words_are_counted_once() {
     index.add(&more).expect("room");
     assert_eq!(docs(&index), [1_375, 5_500, 0], "as likely among more");
     index.scrub().expect("an index");
-    assert_eq!(docs(&index), [1_250, 5_500, 0], "counted");
+    assert_eq!(docs(&index), [1_250, 5_000, 0], "counted");
 }
 
 fn expression(query: &str) -> String {
