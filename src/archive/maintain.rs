@@ -19,7 +19,7 @@ use super::reader::Comparison;
 use super::recovery::{self, Repair};
 use super::search::{IndexingProgress, IndexingReport, SearchError, Searcher};
 use super::snapshot;
-use super::store::jsonl::{Finding, JsonlStore};
+use super::store::jsonl::{JournalFinding, JsonlStore};
 use super::store::sqlite::{LockPolicy, SqliteStore};
 use super::store::{MaintenanceStore, Store, StoreError};
 use super::tier::{self, TierReport, TierSettings};
@@ -286,7 +286,7 @@ pub struct RetentionReport {
     /// Damaged pieces of a JSON Lines archive that were put back.
     pub healed: u64,
     /// Damage in a JSON Lines archive, which goes on without the damaged parts.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<JournalFinding>,
 }
 
 /// Checks for damage, runs decay and pruning, and cleans up.

@@ -14,7 +14,7 @@ use serde_json::json;
 use super::output::{BAD, BOLD, DIM, GOOD, count, short, size, styled};
 use super::{CommandOutcome, Output};
 use crate::demo::{
-    self, Answer, DemoConversation, LOGS, MIGRATE, MIGRATION_ANSWER, Memory, QUESTION, Source, WINDOW_TOKENS, window,
+    self, Answer, AnswerSource, DemoConversation, LOGS, MIGRATE, MIGRATION_ANSWER, Memory, QUESTION, WINDOW_TOKENS, window,
 };
 use ctxbridge_client::releases;
 use ctxbridge_common::{digest, paths};
@@ -181,7 +181,7 @@ impl DemoArgs {
 
 /// Prints the three figures that matter.
 fn figures(output: &mut Output, without: &DemoConversation, with: &DemoConversation) -> anyhow::Result<()> {
-    let error = |answer: &Answer| if answer.source == Source::Nowhere { "gone" } else { "word for word" };
+    let error = |answer: &Answer| if answer.source == AnswerSource::Nowhere { "gone" } else { "word for word" };
     let millions = |conversation: &DemoConversation| format!("{:.2}M", conversation.tokens.iter().sum::<u64>() as f64 / 1e6);
     output.line("")?;
     output.line(styled(BOLD, format!("  {:<30}{:>12}{:>17}", "", "without", "with ctxbridge")))?;
@@ -198,7 +198,7 @@ fn figures(output: &mut Output, without: &DemoConversation, with: &DemoConversat
 
 /// `true` if the model recalled the whole log as it had read it first.
 fn is_exact(conversation: &DemoConversation) -> bool {
-    matches!(&conversation.answer.source, Source::Recalled { text, .. } if text.contains(conversation.original.trim()))
+    matches!(&conversation.answer.source, AnswerSource::Recalled { text, .. } if text.contains(conversation.original.trim()))
 }
 
 /// Narrates the demo; silent when the result is JSON.
@@ -223,12 +223,12 @@ impl Story<'_> {
     /// The question, and its answer with where that is from.
     fn question(&mut self, answer: &Answer, is_exact: bool) -> anyhow::Result<()> {
         self.prompt(QUESTION)?;
-        if let Source::Recalled { handle, text } = &answer.source {
+        if let AnswerSource::Recalled { handle, text } = &answer.source {
             let read = if is_exact { "as it was, to the byte" } else { "not as it was" };
             let size = size(text.len() as i64);
             self.line(4, format!("ctxbridge recall {handle}  {}", styled(DIM, format!("{size}, {read}"))))?;
         }
-        self.line(4, styled(if answer.source == Source::Nowhere { BAD } else { GOOD }, &answer.text))
+        self.line(4, styled(if answer.source == AnswerSource::Nowhere { BAD } else { GOOD }, &answer.text))
     }
 
     /// The window at each request, and what happened when it was full.

@@ -10,7 +10,7 @@ use super::{CommandOutcome, UsageError, archives, run_typed};
 use ctxbridge_archive::quote::printable;
 use ctxbridge_common::paths;
 use ctxbridge_config::StoreKind;
-use ctxbridge_picker::{Decision, Options, Selection};
+use ctxbridge_picker::{Decision, PickerOptions, Selection};
 use source::{ArchiveSearch, ArchiveSource};
 
 /// `true` if there is a terminal that can show the picker.
@@ -43,7 +43,7 @@ pub(super) fn run(query: &str, project: Option<&str>, output: &mut Output) -> an
     let has_color = anstream::AutoStream::choice(&stdout()) != anstream::ColorChoice::Never;
     let source = ArchiveSource::new(store, project.clone());
     let search = ArchiveSearch::new(searched, project, paths::data_dir()?);
-    let options = Options { query: query.to_owned(), here, has_color };
+    let options = PickerOptions { query: query.to_owned(), here, has_color };
     let outcome = ctxbridge_picker::run(options, Box::new(source), Box::new(search))?;
     let done = match &outcome.decision {
         Decision::Quit => CommandOutcome::Yes,

@@ -57,7 +57,7 @@ impl ReleaseSupport {
 
 /// Errors from installing the plugin, or taking it out.
 #[derive(Debug, thiserror::Error)]
-pub enum InstallError {
+pub enum ModInstallError {
     /// The client is too old.
     #[error(
         "Claude Code {0} asks no plugin before it compacts; update it to {FIRST_RELEASE} or newer, or use `ctxbridge patch apply`"
@@ -119,7 +119,7 @@ impl ModInstaller<'_> {
     ///
     /// # Errors
     /// If the client is too old, or one of its commands fails.
-    pub fn install(&self, values: PluginValues<'_>) -> Result<(InstalledPlugin, ReleaseSupport), InstallError> {
+    pub fn install(&self, values: PluginValues<'_>) -> Result<(InstalledPlugin, ReleaseSupport), ModInstallError> {
         let support = self.support()?;
         let marketplace = Marketplace::in_dir(self.data);
         let was_installed = self.is_enabled();
@@ -131,7 +131,7 @@ impl ModInstaller<'_> {
         } else {
             self.keep_settings()?;
         }
-        let write = |cause| InstallError::Write { path: marketplace.folder.clone(), cause };
+        let write = |cause| ModInstallError::Write { path: marketplace.folder.clone(), cause };
         marketplace.write(values).map_err(write)?;
         self.run(&["plugin", "marketplace", "add", &marketplace.folder.to_string_lossy()])?;
         self.run(&["plugin", "install", &id(NAME)])?;
@@ -145,18 +145,18 @@ impl ModInstaller<'_> {
     ///
     /// # Errors
     /// If a command of the client fails, or the settings cannot be written.
-    pub fn uninstall(&self) -> Result<bool, InstallError> {
+    pub fn uninstall(&self) -> Result<bool, ModInstallError> {
         let marketplace = Marketplace::in_dir(self.data);
         let was_installed = self.is_enabled() || marketplace.folder.exists();
         if was_installed {
             self.remove_plugins()?;
         }
         self.put_settings_back()?;
-        marketplace.remove().map_err(|cause| InstallError::Write { path: marketplace.folder.clone(), cause })?;
+        marketplace.remove().map_err(|cause| ModInstallError::Write { path: marketplace.folder.clone(), cause })?;
         Ok(was_installed)
     }
 
-    fn remove_plugins(&self) -> Result<(), InstallError> {
+    fn remove_plugins(&self) -> Result<(), ModInstallError> {
         for name in [THRESHOLD_NAME, NAME].into_iter().filter(|name| has(self.settings, name)) {
             self.run(&["plugin", "uninstall", &id(name)])?;
         }
@@ -170,26 +170,26 @@ impl ModInstaller<'_> {
         is_enabled(self.settings)
     }
 
-    fn support(&self) -> Result<ReleaseSupport, InstallError> {
-        let version = self.target.version.as_ref().ok_or_else(|| InstallError::UnknownVersion(self.target.path.clone()))?;
+    fn support(&self) -> Result<ReleaseSupport, ModInstallError> {
+        let version = self.target.version.as_ref().ok_or_else(|| ModInstallError::UnknownVersion(self.target.path.clone()))?;
         match ReleaseSupport::of(version) {
-            ReleaseSupport::No => Err(InstallError::TooOld(version.to_string())),
+            ReleaseSupport::No => Err(ModInstallError::TooOld(version.to_string())),
             support => Ok(support),
         }
     }
 
-    fn run(&self, args: &[&str]) -> Result<(), InstallError> {
+    fn run(&self, args: &[&str]) -> Result<(), ModInstallError> {
         let command = format!("claude {}", args.join(" "));
         let mut process = Command::new(&self.target.path);
         process.args(args).env("DISABLE_AUTOUPDATER", "1");
         let done = subprocess::run(&mut process, b"", COMMAND_TIMEOUT);
-        let done = done.map_err(|cause| InstallError::Run { command: command.clone(), cause })?;
+        let done = done.map_err(|cause| ModInstallError::Run { command: command.clone(), cause })?;
         if done.code == Some(0) {
             return Ok(());
         }
         let said = [&done.stderr, &done.stdout].map(|bytes| String::from_utf8_lossy(bytes).trim().to_owned());
         let said = said.into_iter().find(|text| !text.is_empty()).unwrap_or_else(|| "it said nothing".to_owned());
-        Err(InstallError::Failed { command, said: ctxbridge_archive::quote::line(&said).to_string() })
+        Err(ModInstallError::Failed { command, said: ctxbridge_archive::quote::line(&said).to_string() })
     }
 
     /// File with the settings as they were. An empty one stands for none.
@@ -197,16 +197,16 @@ impl ModInstaller<'_> {
         self.data.join("mod").join("settings.before")
     }
 
-    fn keep_settings(&self) -> Result<(), InstallError> {
+    fn keep_settings(&self) -> Result<(), ModInstallError> {
         let (kept, bytes) = (self.kept(), files::read(self.settings).unwrap_or_default());
         let write = || {
             kept.parent().map_or(Ok(()), paths::create_private_dir)?;
             files::replace(&kept, &bytes)
         };
-        write().map_err(|cause| InstallError::Write { path: kept.clone(), cause })
+        write().map_err(|cause| ModInstallError::Write { path: kept.clone(), cause })
     }
 
-    fn put_settings_back(&self) -> Result<(), InstallError> {
+    fn put_settings_back(&self) -> Result<(), ModInstallError> {
         let kept = self.kept();
         let Ok(before) = files::read(&kept) else { return Ok(()) };
         let now = files::read(self.settings).unwrap_or_default();
@@ -215,8 +215,8 @@ impl ModInstaller<'_> {
             Restored::Gone => fs::remove_file(self.settings),
             Restored::Bytes(bytes) => fs::write(self.settings, bytes),
         };
-        written.map_err(|cause| InstallError::Write { path: self.settings.to_owned(), cause })?;
-        fs::remove_file(&kept).map_err(|cause| InstallError::Write { path: kept.clone(), cause })
+        written.map_err(|cause| ModInstallError::Write { path: self.settings.to_owned(), cause })?;
+        fs::remove_file(&kept).map_err(|cause| ModInstallError::Write { path: kept.clone(), cause })
     }
 }
 

@@ -22,7 +22,7 @@ use ctxbridge_patch::swap::{self, Ownership, SwapError};
 use ctxbridge_stub::StubError;
 
 pub use conversation::{DemoConversation, LOGS, Memory, WINDOW_TOKENS, converse};
-pub use model::{Answer, ERROR, MIGRATE, MIGRATION_ANSWER, QUESTION, Source};
+pub use model::{Answer, AnswerSource, ERROR, MIGRATE, MIGRATION_ANSWER, QUESTION};
 pub use window::window;
 
 /// Errors from running the demo.

@@ -32,14 +32,14 @@ pub struct Answer {
     /// The answer.
     pub text: String,
     /// Source of the answer.
-    pub source: Source,
+    pub source: AnswerSource,
     /// Number of the request that was answered, among those of the conversation, from 1.
     pub request: usize,
 }
 
 /// Source of an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum AnswerSource {
     /// The error was in what the client sent.
     Sent,
     /// The model recalled it by this handle, and got this text.
@@ -85,9 +85,9 @@ impl Model {
         let recalled = self.recalling.take().zip(newest_result(request));
         let is_there = |text: &str| text.contains(ERROR);
         let (text, source) = match recalled {
-            Some((handle, text)) if is_there(&text) => (ERROR, Source::Recalled { handle, text }),
-            Some(_) => ("What I recalled does not say.", Source::Nowhere),
-            None if sent.contains(json!(ERROR).to_string().trim_matches('"')) => (ERROR, Source::Sent),
+            Some((handle, text)) if is_there(&text) => (ERROR, AnswerSource::Recalled { handle, text }),
+            Some(_) => ("What I recalled does not say.", AnswerSource::Nowhere),
+            None if sent.contains(json!(ERROR).to_string().trim_matches('"')) => (ERROR, AnswerSource::Sent),
             None => match (handle_of(request), shell(request)) {
                 (Some(handle), Some(shell)) => {
                     let command = format!("{} recall {handle}", self.program);
@@ -95,7 +95,7 @@ impl Model {
                     let input = json!({ "command": command, "description": "Recall the log" });
                     return ScriptedReply::ToolUse { name: shell.into(), input };
                 }
-                _ => ("It failed on a unique index. I no longer have the words of the error.", Source::Nowhere),
+                _ => ("It failed on a unique index. I no longer have the words of the error.", AnswerSource::Nowhere),
             },
         };
         let answer = Answer { text: text.to_owned(), source, request: request.number };

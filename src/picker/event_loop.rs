@@ -5,7 +5,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crossterm::event::{self, Event};
 
-use crate::messages::{Decision, Effect, Options, Outcome};
+use crate::messages::{Decision, Effect, Outcome, PickerOptions};
 use crate::picker::Picker;
 use crate::screen::{Screen, Signals};
 use crate::source::{SessionSource, TurnSearch};
@@ -34,7 +34,7 @@ pub enum PickerError {
 ///
 /// # Errors
 /// If the terminal cannot be used.
-pub fn run(options: Options, source: Box<dyn SessionSource>, search: Box<dyn TurnSearch>) -> Result<Outcome, PickerError> {
+pub fn run(options: PickerOptions, source: Box<dyn SessionSource>, search: Box<dyn TurnSearch>) -> Result<Outcome, PickerError> {
     let signals = Signals::watch()?;
     let screen = Screen::enter()?;
     let outcome = drive(Picker::new(options), screen, &signals, &Workers::start(source, search));

@@ -3,7 +3,7 @@
 use nucleo_matcher::pattern::{AtomKind, CaseMatching, Normalization, Pattern};
 use nucleo_matcher::{Config, Matcher, Utf32String};
 
-use crate::source::ListedSession;
+use crate::source::PickableSession;
 
 /// Maximum characters between the first and the last letter of a word, beside those of the word: letters that are strewn over a title
 /// fit any title that is long enough.
@@ -24,8 +24,8 @@ impl SessionFilter {
         Self { matcher: Matcher::new(Config::DEFAULT), pattern: Pattern::default(), texts: Vec::new() }
     }
 
-    pub(crate) fn set_sessions(&mut self, sessions: &[ListedSession]) {
-        let text = |session: &ListedSession| format!("{} {}", session.title, session.project()).into();
+    pub(crate) fn set_sessions(&mut self, sessions: &[PickableSession]) {
+        let text = |session: &PickableSession| format!("{} {}", session.title, session.project()).into();
         self.texts = sessions.iter().map(text).collect();
     }
 
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     fn titles<'t>(query: &str, titles: &[&'t str]) -> Vec<&'t str> {
-        let session = |title: &&str| ListedSession { title: (*title).to_owned(), ..ListedSession::default() };
+        let session = |title: &&str| PickableSession { title: (*title).to_owned(), ..PickableSession::default() };
         let mut filter = SessionFilter::new();
         filter.set_sessions(&titles.iter().map(session).collect::<Vec<_>>());
         filter.apply(query).into_iter().map(|position| titles[position]).collect()
@@ -102,7 +102,7 @@ mod tests {
     fn the_better_title_comes_first_and_then_the_newer_session() {
         assert_eq!(titles("parser", &["reparsers", "the parser", "parser"]), ["the parser", "parser", "reparsers"]);
         let mut filter = SessionFilter::new();
-        let session = |folder: &str| ListedSession { folder: Some(folder.to_owned()), ..ListedSession::default() };
+        let session = |folder: &str| PickableSession { folder: Some(folder.to_owned()), ..PickableSession::default() };
         filter.set_sessions(&[session("/home/dev/one"), session("/home/dev/two"), session("C:\\dev\\two\\")]);
         assert_eq!(filter.apply("two"), [1, 2]);
     }

@@ -27,7 +27,7 @@ pub(crate) enum Movement {
 
 /// The meaning of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Action {
+pub(crate) enum KeyAction {
     Edit(Edit),
     Move(Movement),
     ScrollPreview(i16),
@@ -39,7 +39,7 @@ pub(crate) enum Action {
 }
 
 /// Returns the meaning of a key, if it has one.
-pub(crate) fn action(key: KeyEvent, focus: Focus) -> Option<Action> {
+pub(crate) fn action(key: KeyEvent, focus: Focus) -> Option<KeyAction> {
     // Some terminals report that a key was let go.
     if key.kind == KeyEventKind::Release {
         return None;
@@ -50,20 +50,20 @@ pub(crate) fn action(key: KeyEvent, focus: Focus) -> Option<Action> {
         KeyCode::Char(letter) if is_control && !key.modifiers.contains(KeyModifiers::ALT) => control(letter, focus),
         KeyCode::Char(letter) if focus == Focus::List => command(letter),
         KeyCode::Char(letter) if is_control || !key.modifiers.contains(KeyModifiers::ALT) => {
-            Some(Action::Edit(Edit::Insert(letter)))
+            Some(KeyAction::Edit(Edit::Insert(letter)))
         }
         code => named(code, key.modifiers, focus),
     }
 }
 
-fn control(letter: char, focus: Focus) -> Option<Action> {
-    let edit = |edit| (focus == Focus::Query).then_some(Action::Edit(edit));
+fn control(letter: char, focus: Focus) -> Option<KeyAction> {
+    let edit = |edit| (focus == Focus::Query).then_some(KeyAction::Edit(edit));
     match letter.to_ascii_lowercase() {
-        'c' | 'g' => Some(Action::Quit),
-        'p' | 'k' => Some(Action::Move(Movement::Up)),
-        'n' | 'j' => Some(Action::Move(Movement::Down)),
-        'r' => Some(Action::CopyResume),
-        'e' => Some(Action::Export),
+        'c' | 'g' => Some(KeyAction::Quit),
+        'p' | 'k' => Some(KeyAction::Move(Movement::Up)),
+        'n' | 'j' => Some(KeyAction::Move(Movement::Down)),
+        'r' => Some(KeyAction::CopyResume),
+        'e' => Some(KeyAction::Export),
         'a' => edit(Edit::Start),
         'b' => edit(Edit::Left),
         'd' => edit(Edit::Delete),
@@ -75,38 +75,38 @@ fn control(letter: char, focus: Focus) -> Option<Action> {
     }
 }
 
-fn command(letter: char) -> Option<Action> {
+fn command(letter: char) -> Option<KeyAction> {
     Some(match letter {
-        'k' => Action::Move(Movement::Up),
-        'j' => Action::Move(Movement::Down),
-        'g' => Action::Move(Movement::First),
-        'G' => Action::Move(Movement::Last),
-        ' ' => Action::Move(Movement::PageDown),
-        'K' => Action::ScrollPreview(-1),
-        'J' => Action::ScrollPreview(1),
-        'r' => Action::CopyResume,
-        'e' => Action::Export,
-        'q' => Action::Quit,
-        '/' => Action::Focus(Focus::Query),
+        'k' => KeyAction::Move(Movement::Up),
+        'j' => KeyAction::Move(Movement::Down),
+        'g' => KeyAction::Move(Movement::First),
+        'G' => KeyAction::Move(Movement::Last),
+        ' ' => KeyAction::Move(Movement::PageDown),
+        'K' => KeyAction::ScrollPreview(-1),
+        'J' => KeyAction::ScrollPreview(1),
+        'r' => KeyAction::CopyResume,
+        'e' => KeyAction::Export,
+        'q' => KeyAction::Quit,
+        '/' => KeyAction::Focus(Focus::Query),
         _ => return None,
     })
 }
 
-fn named(code: KeyCode, modifiers: KeyModifiers, focus: Focus) -> Option<Action> {
-    let edit = |edit| (focus == Focus::Query).then_some(Action::Edit(edit));
+fn named(code: KeyCode, modifiers: KeyModifiers, focus: Focus) -> Option<KeyAction> {
+    let edit = |edit| (focus == Focus::Query).then_some(KeyAction::Edit(edit));
     let scrolls = modifiers.intersects(KeyModifiers::SHIFT | KeyModifiers::ALT);
     match code {
-        KeyCode::Up if scrolls => Some(Action::ScrollPreview(-1)),
-        KeyCode::Down if scrolls => Some(Action::ScrollPreview(1)),
-        KeyCode::Up => Some(Action::Move(Movement::Up)),
-        KeyCode::Down => Some(Action::Move(Movement::Down)),
-        KeyCode::PageUp => Some(Action::Move(Movement::PageUp)),
-        KeyCode::PageDown => Some(Action::Move(Movement::PageDown)),
-        KeyCode::Home => Some(Action::Move(Movement::First)),
-        KeyCode::End => Some(Action::Move(Movement::Last)),
-        KeyCode::Enter => Some(Action::Show),
-        KeyCode::Esc => Some(Action::Quit),
-        KeyCode::Tab | KeyCode::BackTab => Some(Action::Focus(match focus {
+        KeyCode::Up if scrolls => Some(KeyAction::ScrollPreview(-1)),
+        KeyCode::Down if scrolls => Some(KeyAction::ScrollPreview(1)),
+        KeyCode::Up => Some(KeyAction::Move(Movement::Up)),
+        KeyCode::Down => Some(KeyAction::Move(Movement::Down)),
+        KeyCode::PageUp => Some(KeyAction::Move(Movement::PageUp)),
+        KeyCode::PageDown => Some(KeyAction::Move(Movement::PageDown)),
+        KeyCode::Home => Some(KeyAction::Move(Movement::First)),
+        KeyCode::End => Some(KeyAction::Move(Movement::Last)),
+        KeyCode::Enter => Some(KeyAction::Show),
+        KeyCode::Esc => Some(KeyAction::Quit),
+        KeyCode::Tab | KeyCode::BackTab => Some(KeyAction::Focus(match focus {
             Focus::Query => Focus::List,
             Focus::List => Focus::Query,
         })),

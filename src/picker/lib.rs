@@ -27,5 +27,5 @@ mod view;
 mod workers;
 
 pub use event_loop::{PickerError, run};
-pub use messages::{Decision, Options, Outcome};
-pub use source::{ListedSession, SearchOutcome, Selection, SessionSource, SourceError, TurnHit, TurnSearch};
+pub use messages::{Decision, Outcome, PickerOptions};
+pub use source::{PickableSession, SearchOutcome, Selection, SessionSource, SessionSourceError, TurnHit, TurnSearch};

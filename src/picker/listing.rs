@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use crate::keys::Movement;
-use crate::source::{ListedSession, Selection, TurnHit};
+use crate::source::{PickableSession, Selection, TurnHit};
 
 /// The list.
 #[derive(Default)]
 pub(crate) struct Listing {
-    sessions: Vec<ListedSession>,
+    sessions: Vec<PickableSession>,
     /// Positions in `sessions` by their ids.
     by_id: HashMap<String, usize>,
     /// Positions of those that fit, in the order in which they are shown.
@@ -40,7 +40,7 @@ const MIN_DIVIDED_LINES: usize = 4;
 /// A session or turn in the list.
 #[derive(Clone, Copy)]
 pub(crate) enum Item<'l> {
-    Session(&'l ListedSession),
+    Session(&'l PickableSession),
     Hit(&'l TurnHit),
 }
 
@@ -53,16 +53,16 @@ impl Listing {
         }
     }
 
-    pub(crate) fn sessions(&self) -> &[ListedSession] {
+    pub(crate) fn sessions(&self) -> &[PickableSession] {
         &self.sessions
     }
 
-    pub(crate) fn session(&self, id: &str) -> Option<&ListedSession> {
+    pub(crate) fn session(&self, id: &str) -> Option<&PickableSession> {
         self.by_id.get(id).map(|position| &self.sessions[*position])
     }
 
     /// The session at a position among those that fit.
-    pub(crate) fn fitting_session(&self, position: usize) -> Option<&ListedSession> {
+    pub(crate) fn fitting_session(&self, position: usize) -> Option<&PickableSession> {
         self.fitting.get(position).map(|session| &self.sessions[*session])
     }
 
@@ -91,7 +91,7 @@ impl Listing {
     }
 
     /// Replaces all sessions. The caller filters them again.
-    pub(crate) fn set_sessions(&mut self, sessions: Vec<ListedSession>) {
+    pub(crate) fn set_sessions(&mut self, sessions: Vec<PickableSession>) {
         self.by_id = sessions.iter().enumerate().map(|(position, session)| (session.id.clone(), position)).collect();
         self.sessions = sessions;
         self.fitting.clear();

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use crate::source::{ListedSession, SearchOutcome, Selection};
+use crate::source::{PickableSession, SearchOutcome, Selection};
 
 /// Options of a picker.
 #[derive(Clone, Debug, Default)]
-pub struct Options {
+pub struct PickerOptions {
     /// The query to begin with.
     pub query: String,
     /// The folder that it is run from.
@@ -52,7 +52,7 @@ pub(crate) enum Request {
 #[derive(Clone, Debug)]
 pub(crate) enum Reply {
     /// Sessions, and the limit they were asked for with.
-    Sessions(usize, Result<Vec<ListedSession>, String>),
+    Sessions(usize, Result<Vec<PickableSession>, String>),
     /// Number of turns of a session, if they could be counted.
     TurnCount(String, Option<u64>),
     /// Text of a preview.

@@ -6,12 +6,12 @@ use std::time::Duration;
 use crossterm::event::KeyEvent;
 
 use crate::filter::SessionFilter;
-use crate::keys::{Action, Focus, action};
+use crate::keys::{Focus, KeyAction, action};
 use crate::listing::{Item, Listing};
-use crate::messages::{Decision, Effect, Options, Outcome, Reply, Request};
+use crate::messages::{Decision, Effect, Outcome, PickerOptions, Reply, Request};
 use crate::query_line::{Edit, QueryLine};
 use crate::resume::resume_command;
-use crate::source::{ListedSession, SearchOutcome, Selection, TurnHit};
+use crate::source::{PickableSession, SearchOutcome, Selection, TurnHit};
 use crate::text::{clean, clean_line, columns};
 
 /// Sessions that are asked for first: more than a screen has. All others follow.
@@ -23,7 +23,7 @@ const MIN_SEARCH_COLUMNS: usize = 2;
 
 /// The state of the picker.
 pub(crate) struct Picker {
-    pub(crate) options: Options,
+    pub(crate) options: PickerOptions,
     pub(crate) query: QueryLine,
     pub(crate) focus: Focus,
     pub(crate) listing: Listing,
@@ -65,7 +65,7 @@ pub(crate) struct Preview<'p> {
 
 impl Picker {
     /// Creates a picker; it has nothing yet.
-    pub(crate) fn new(options: Options) -> Self {
+    pub(crate) fn new(options: PickerOptions) -> Self {
         Self {
             query: QueryLine::new(&options.query),
             options,
@@ -95,24 +95,24 @@ impl Picker {
     pub(crate) fn key(&mut self, key: KeyEvent, at: Duration) -> Option<Effect> {
         let action = action(key, self.focus)?;
         self.message = None;
-        if !matches!(action, Action::Edit(_)) {
+        if !matches!(action, KeyAction::Edit(_)) {
             self.refilter();
         }
         match action {
-            Action::Edit(edit) => self.edit(edit, at),
-            Action::Move(movement) => {
+            KeyAction::Edit(edit) => self.edit(edit, at),
+            KeyAction::Move(movement) => {
                 let before = self.listing.selected();
                 self.listing.move_selection(movement);
                 if before != self.listing.selected() {
                     self.preview_scroll = 0;
                 }
             }
-            Action::ScrollPreview(lines) => self.preview_scroll = self.preview_scroll.saturating_add_signed(lines),
-            Action::Focus(focus) => self.focus = focus,
-            Action::Show => return self.listing.selection().map(|selection| self.finish(Decision::Show(selection))),
-            Action::CopyResume => return self.copy_resume(),
-            Action::Export => return self.selected_id().map(|id| self.finish(Decision::Export(id))),
-            Action::Quit => return Some(self.finish(Decision::Quit)),
+            KeyAction::ScrollPreview(lines) => self.preview_scroll = self.preview_scroll.saturating_add_signed(lines),
+            KeyAction::Focus(focus) => self.focus = focus,
+            KeyAction::Show => return self.listing.selection().map(|selection| self.finish(Decision::Show(selection))),
+            KeyAction::CopyResume => return self.copy_resume(),
+            KeyAction::Export => return self.selected_id().map(|id| self.finish(Decision::Export(id))),
+            KeyAction::Quit => return Some(self.finish(Decision::Quit)),
         }
         None
     }
@@ -246,10 +246,10 @@ impl Picker {
         }
     }
 
-    fn set_sessions(&mut self, sessions: Vec<ListedSession>) {
+    fn set_sessions(&mut self, sessions: Vec<PickableSession>) {
         self.refilter();
         let selected = self.listing.selection();
-        let cleaned = |session: ListedSession| ListedSession { title: clean_line(&session.title), ..session };
+        let cleaned = |session: PickableSession| PickableSession { title: clean_line(&session.title), ..session };
         self.listing.set_sessions(sessions.into_iter().map(cleaned).collect());
         self.filter.set_sessions(self.listing.sessions());
         let fitting = self.filter.apply(self.query.text());

@@ -3,11 +3,11 @@
 use std::ops::Range;
 
 /// Error of a source, as a sentence for the user.
-pub type SourceError = Box<dyn std::error::Error + Send + Sync>;
+pub type SessionSourceError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A session in the list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ListedSession {
+pub struct PickableSession {
     /// The client's id.
     pub id: String,
     /// Its title; empty if it has none.
@@ -18,7 +18,7 @@ pub struct ListedSession {
     pub last_ms: Option<i64>,
 }
 
-impl ListedSession {
+impl PickableSession {
     /// Name of its project: the last part of its folder.
     pub fn project(&self) -> &str {
         let folder = self.folder.as_deref().unwrap_or_default().trim_end_matches(['/', '\\']);
@@ -65,19 +65,19 @@ pub trait SessionSource: Send {
     ///
     /// # Errors
     /// If they cannot be read.
-    fn sessions(&mut self, limit: usize) -> Result<Vec<ListedSession>, SourceError>;
+    fn sessions(&mut self, limit: usize) -> Result<Vec<PickableSession>, SessionSourceError>;
 
     /// Returns the number of turns of a session.
     ///
     /// # Errors
     /// If it cannot be read.
-    fn turn_count(&mut self, session: &str) -> Result<u64, SourceError>;
+    fn turn_count(&mut self, session: &str) -> Result<u64, SessionSourceError>;
 
     /// Returns the text for the preview of a session or turn.
     ///
     /// # Errors
     /// If it cannot be read.
-    fn preview(&mut self, of: &Selection) -> Result<String, SourceError>;
+    fn preview(&mut self, of: &Selection) -> Result<String, SessionSourceError>;
 }
 
 /// Searches turns by their words. Called in a thread of its own.
@@ -86,7 +86,7 @@ pub trait TurnSearch: Send {
     ///
     /// # Errors
     /// If the archive cannot be searched.
-    fn search(&mut self, words: &str) -> Result<SearchOutcome, SourceError>;
+    fn search(&mut self, words: &str) -> Result<SearchOutcome, SessionSourceError>;
 
     /// Does a piece of the work before searches, such as indexing. Called while nothing is searched, as long as it returns `true`.
     fn prepare(&mut self) -> bool {

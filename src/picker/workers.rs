@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread;
 
 use crate::messages::{Reply, Request};
-use crate::source::{Selection, SessionSource, SourceError, TurnSearch};
+use crate::source::{Selection, SessionSource, SessionSourceError, TurnSearch};
 
 /// The threads. They end after their current work when this is dropped.
 pub(crate) struct Workers {
@@ -117,7 +117,7 @@ fn find(mut search: Box<dyn TurnSearch>, requests: &Receiver<String>, reply: &Se
 }
 
 /// An error with its causes, as a sentence.
-fn told(error: SourceError) -> String {
+fn told(error: SessionSourceError) -> String {
     let mut told = error.to_string();
     let mut cause = error.source();
     while let Some(inner) = cause {
@@ -136,26 +136,26 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::source::{ListedSession, SearchOutcome};
+    use crate::source::{PickableSession, SearchOutcome};
 
     struct Source;
 
     impl SessionSource for Source {
-        fn sessions(&mut self, limit: usize) -> Result<Vec<ListedSession>, SourceError> {
-            Ok(vec![ListedSession { id: format!("first of {limit}"), ..ListedSession::default() }])
+        fn sessions(&mut self, limit: usize) -> Result<Vec<PickableSession>, SessionSourceError> {
+            Ok(vec![PickableSession { id: format!("first of {limit}"), ..PickableSession::default() }])
         }
 
-        fn turn_count(&mut self, session: &str) -> Result<u64, SourceError> {
+        fn turn_count(&mut self, session: &str) -> Result<u64, SessionSourceError> {
             session.parse().map_err(Into::into)
         }
 
-        fn preview(&mut self, _: &Selection) -> Result<String, SourceError> {
+        fn preview(&mut self, _: &Selection) -> Result<String, SessionSourceError> {
             Err("it is damaged".into())
         }
     }
 
     impl TurnSearch for Source {
-        fn search(&mut self, words: &str) -> Result<SearchOutcome, SourceError> {
+        fn search(&mut self, words: &str) -> Result<SearchOutcome, SessionSourceError> {
             Ok(SearchOutcome { note: Some(words.to_owned()), ..SearchOutcome::default() })
         }
     }
@@ -164,7 +164,7 @@ mod tests {
     struct Preparing(u32);
 
     impl TurnSearch for Preparing {
-        fn search(&mut self, _: &str) -> Result<SearchOutcome, SourceError> {
+        fn search(&mut self, _: &str) -> Result<SearchOutcome, SessionSourceError> {
             Ok(SearchOutcome { note: Some(self.0.to_string()), ..SearchOutcome::default() })
         }
 

@@ -9,14 +9,14 @@ const HEAD_BYTES: usize = 3;
 
 /// Words, found by their first three bytes.
 #[derive(Debug)]
-pub struct Keywords {
+pub struct SecretKeywords {
     /// For each chain the number of its first word, from 1 on; 0 if there is none.
     heads: Vec<u16>,
     /// Each word in lower case, and the number of the next one of its chain.
     words: Vec<(&'static [u8], u16)>,
 }
 
-impl Keywords {
+impl SecretKeywords {
     /// The words with their indexes. Each is in lower case, at least in ASCII, and has three bytes or more.
     pub fn new(words: &[&'static str]) -> Self {
         let mut keywords = Self { heads: vec![0; CHAINS], words: words.iter().map(|word| (word.as_bytes(), 0)).collect() };
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn every_occurrence_is_found() {
-        let keywords = Keywords::new(&["key", "key:", "api_key", "密码"]);
+        let keywords = SecretKeywords::new(&["key", "key:", "api_key", "密码"]);
         let found = |text: &'static str| keywords.find(text).map(|(at, range)| (at, &text[range])).collect::<Vec<_>>();
         assert_eq!(found("API_KEY:"), [(2, "API_KEY"), (0, "KEY"), (1, "KEY:")]);
         assert_eq!(found("x密码key"), [(3, "密码"), (0, "key")]);

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 use regex::Regex;
 
-use super::keywords::Keywords;
+use super::keywords::SecretKeywords;
 use super::rules::Rule;
 use super::value::{LastValues, ScannedText};
 use super::{SecretSpan, address, assignment, authorization, base64, blocks, calls, commands, names, private_key, prose};
@@ -19,7 +19,7 @@ const MAX_ENCODINGS: usize = 2;
 /// The keywords, one of which every secret has near it.
 #[derive(Debug)]
 pub struct KeywordIndex {
-    keywords: Keywords,
+    keywords: SecretKeywords,
     /// The target of each word.
     targets: Vec<KeywordTarget>,
 }
@@ -79,7 +79,7 @@ impl KeywordIndex {
                 .chain(commands::keywords().map(|(word, at)| (word, KeywordTarget::Command(at))))
                 .chain(others)
                 .unzip();
-            Self { keywords: Keywords::new(&words), targets }
+            Self { keywords: SecretKeywords::new(&words), targets }
         })
     }
 }

@@ -59,13 +59,13 @@ impl CacheRules {
 
 /// The entries of all models.
 #[derive(Debug)]
-pub(super) struct PromptCache {
+pub(super) struct CachedPrompts {
     rules: CacheRules,
     /// Time of last use, by prefix.
     entries: HashMap<Sha256Digest, Instant>,
 }
 
-impl PromptCache {
+impl CachedPrompts {
     pub(super) fn new(rules: CacheRules) -> Self {
         Self { rules, entries: HashMap::new() }
     }

@@ -22,7 +22,7 @@ use std::thread::{self, JoinHandle};
 
 use tokio::sync::oneshot;
 
-use cache::PromptCache;
+use cache::CachedPrompts;
 use thinking::Signatures;
 
 pub use cache::{CacheRules, UsageTotals};
@@ -166,7 +166,7 @@ struct StubState {
     admitted: usize,
     requests: Vec<Arc<ApiRequest>>,
     violations: Vec<String>,
-    cache: Option<PromptCache>,
+    cache: Option<CachedPrompts>,
     signatures: Signatures,
     totals: UsageTotals,
 }
@@ -178,7 +178,7 @@ impl StubContext {
             admitted: 0,
             requests: Vec::new(),
             violations: Vec::new(),
-            cache: options.cache.map(PromptCache::new),
+            cache: options.cache.map(CachedPrompts::new),
             signatures: Signatures::new(options.thinking),
             totals: UsageTotals::default(),
         };

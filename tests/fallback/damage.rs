@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ctxbridge::archive::store::jsonl::{Finding, JsonlStore};
+use ctxbridge::archive::store::jsonl::{JournalFinding, JsonlStore};
 use ctxbridge_testkit::sandbox::{Sandbox, Talk, run};
 use ctxbridge_testkit::share_of;
 use serde_json::Value;
@@ -41,7 +41,7 @@ fn copies(sandbox: &Sandbox) -> Vec<PathBuf> {
     listed.filter(|path| path.extension().is_some_and(|extension| extension == "jsonl")).collect()
 }
 
-fn findings(sandbox: &Sandbox) -> Vec<Finding> {
+fn findings(sandbox: &Sandbox) -> Vec<JournalFinding> {
     JsonlStore::open_read_only(&lines_folder(sandbox)).unwrap().unwrap().integrity_check().unwrap()
 }
 
@@ -57,7 +57,7 @@ fn in_a_transcript() {
     let file = copies(&sandbox).into_iter().find(|path| path.to_string_lossy().contains(&first.id)).unwrap();
     garble(&file, 50);
     let found = findings(&sandbox);
-    assert!(matches!(&found[..], [Finding::Transcript { file: of, start: 0, .. }] if *of == file), "{found:?}");
+    assert!(matches!(&found[..], [JournalFinding::Transcript { file: of, start: 0, .. }] if *of == file), "{found:?}");
     // Its file would bring it back; here it is gone.
     fs::remove_file(&first.path).unwrap();
     let (code, told) = optimize(&sandbox);
@@ -82,12 +82,12 @@ fn in_a_part_of_a_piece() {
     assert!(whole.len() > 5 * 4096, "{}", whole.len());
     garble(&copies(&sandbox)[0], 9_000);
     let found = findings(&sandbox);
-    assert!(matches!(&found[..], [Finding::Transcript { start: 8192, turns, .. }] if turns.len() < 20), "{found:?}");
+    assert!(matches!(&found[..], [JournalFinding::Transcript { start: 8192, turns, .. }] if turns.len() < 20), "{found:?}");
     let ran = run(choosing_lines(&sandbox, &["archive", "restore", &talk.id, "--partial"]), b"").with_code(1);
     assert!(ran.stderr.contains("left out: 4096 bytes from byte 8192 on"), "{ran:?}");
     assert!(ran.stdout.as_bytes() == [&whole[..8192], &whole[12288..]].concat());
     let ran = run(choosing_lines(&sandbox, &["archive", "search", "zzyzx"]), b"");
-    let Finding::Transcript { turns, .. } = &found[0] else { unreachable!() };
+    let JournalFinding::Transcript { turns, .. } = &found[0] else { unreachable!() };
     assert!(ran.stderr.contains(&format!("{} turns are damaged and were not looked through", turns.len())), "{ran:?}");
 }
 
@@ -99,7 +99,7 @@ fn in_the_entries() {
     // The quote that a line's first key begins with.
     flip(&entries, 8);
     let found = findings(&sandbox);
-    assert!(matches!(&found[..], [Finding::Entries { bad, missing: 1, .. }] if *bad == [1]), "{found:?}");
+    assert!(matches!(&found[..], [JournalFinding::Entries { bad, missing: 1, .. }] if *bad == [1]), "{found:?}");
     let (_, told) = optimize(&sandbox);
     assert!(told.contains(entries.to_str().unwrap()), "{told}");
     // They are made anew of the bytes.
@@ -206,7 +206,7 @@ fn in_a_journal_of_which_there_is_an_image() {
     let line = fs::read_to_string(&journal).unwrap().find('\n').unwrap();
     garble(&journal, line + 40);
     let found = findings(&sandbox);
-    assert!(matches!(&found[..], [Finding::Journal { folder, .. }] if *folder == lines_folder(&sandbox)), "{found:?}");
+    assert!(matches!(&found[..], [JournalFinding::Journal { folder, .. }] if *folder == lines_folder(&sandbox)), "{found:?}");
     let doctor = run(choosing_lines(&sandbox, &["doctor"]), b"").stdout;
     assert!(
         doctor.contains("line 2 of journal.jsonl") && doctor.contains("`ctxbridge archive optimize` makes it anew"),

@@ -7,7 +7,7 @@ use ctxbridge_archive::project::ProjectScope;
 use ctxbridge_archive::search::{Filter, Hit, IndexingProgress, Mode, SearchError, SearchRequest, SearchResults, Searcher};
 use ctxbridge_archive::store::{Session, Store, TurnSelection};
 use ctxbridge_archive::{quote, recall, turn_text};
-use ctxbridge_picker::{ListedSession, SearchOutcome, Selection, SessionSource, SourceError, TurnHit, TurnSearch};
+use ctxbridge_picker::{PickableSession, SearchOutcome, Selection, SessionSource, SessionSourceError, TurnHit, TurnSearch};
 
 /// Maximum characters of a title.
 const TITLE_CHARS: usize = 200;
@@ -34,14 +34,14 @@ impl ArchiveSource {
         Self { store, project }
     }
 
-    fn session(&mut self, id: &str) -> Result<Session, SourceError> {
+    fn session(&mut self, id: &str) -> Result<Session, SessionSourceError> {
         self.store.session(id)?.ok_or_else(|| "this session is no longer in the archive".into())
     }
 }
 
 impl SessionSource for ArchiveSource {
-    fn sessions(&mut self, limit: usize) -> Result<Vec<ListedSession>, SourceError> {
-        let listed = |session: Session| ListedSession {
+    fn sessions(&mut self, limit: usize) -> Result<Vec<PickableSession>, SessionSourceError> {
+        let listed = |session: Session| PickableSession {
             title: quote::cut(&quote::line(session.title.as_deref().unwrap_or_default()), TITLE_CHARS),
             id: session.session,
             folder: session.folder,
@@ -50,12 +50,12 @@ impl SessionSource for ArchiveSource {
         Ok(self.store.sessions("", self.project.as_ref(), limit)?.into_iter().map(listed).collect())
     }
 
-    fn turn_count(&mut self, session: &str) -> Result<u64, SourceError> {
+    fn turn_count(&mut self, session: &str) -> Result<u64, SessionSourceError> {
         let key = self.session(session)?.key;
         Ok(self.store.session_stats(key)?.most_turns())
     }
 
-    fn preview(&mut self, of: &Selection) -> Result<String, SourceError> {
+    fn preview(&mut self, of: &Selection) -> Result<String, SessionSourceError> {
         match of {
             Selection::Session(id) => self.newest_turns(id),
             Selection::Turn(handle) => self.turn(handle),
@@ -65,7 +65,7 @@ impl SessionSource for ArchiveSource {
 
 impl ArchiveSource {
     /// A line for each turn, the newest first: the title says how a session began.
-    fn newest_turns(&mut self, session: &str) -> Result<String, SourceError> {
+    fn newest_turns(&mut self, session: &str) -> Result<String, SessionSourceError> {
         let key = self.session(session)?.key;
         let mut lines = Vec::new();
         for turn in self.store.turns(key, TurnSelection::Newest(PREVIEW_TURNS))? {
@@ -75,7 +75,7 @@ impl ArchiveSource {
         Ok(lines.join("\n"))
     }
 
-    fn turn(&mut self, handle: &str) -> Result<String, SourceError> {
+    fn turn(&mut self, handle: &str) -> Result<String, SessionSourceError> {
         let text = match handle.parse::<Reference>() {
             Ok(Reference::Summary(entry)) => self.store.summary_of(entry)?.map(|(_, summary)| summary.text),
             _ => {
@@ -121,7 +121,7 @@ impl ArchiveSearch {
 }
 
 impl TurnSearch for ArchiveSearch {
-    fn search(&mut self, words: &str) -> Result<SearchOutcome, SourceError> {
+    fn search(&mut self, words: &str) -> Result<SearchOutcome, SessionSourceError> {
         let mut found = self.find(words)?;
         if found.hits.len() < ENOUGH_HITS
             && let Some(prefix) = prefix(words)

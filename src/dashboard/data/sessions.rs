@@ -18,14 +18,14 @@ pub(super) const INDEX_BUSY_TIMEOUT: Duration = Duration::from_millis(100);
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SessionList {
     /// The sessions, the newest first.
-    pub sessions: Vec<ListedSession>,
+    pub sessions: Vec<SessionEntry>,
     /// `true` if there are older ones.
     pub has_more: bool,
 }
 
 /// A session in the list.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct ListedSession {
+pub struct SessionEntry {
     /// The id.
     pub session: String,
     /// Number of its turns, as `ctxbridge sessions` counts them.
@@ -93,9 +93,9 @@ impl DashboardService {
         store: &mut dyn StoreReader,
         session: Session,
         title: Option<String>,
-    ) -> Result<ListedSession, DataError> {
+    ) -> Result<SessionEntry, DataError> {
         let state = autopilot::WindowStateStore::in_dir(&self.source.data).load(&session.session);
-        Ok(ListedSession {
+        Ok(SessionEntry {
             turns: store.session_stats(session.key)?.most_turns(),
             saved: None,
             session: session.session,

@@ -102,7 +102,7 @@ fn control_keys_act_while_typing() {
 
 #[test]
 fn a_session_of_this_folder_is_resumed_without_changing_it() {
-    let options = Options { here: Some("/home/dev/ledger".into()), ..Options::default() };
+    let options = PickerOptions { here: Some("/home/dev/ledger".into()), ..PickerOptions::default() };
     let mut desk = Desk::with(options, usual_sessions(), (80, 24));
     desk.press(KeyCode::Tab);
     assert_eq!(desk.press(KeyCode::Char('r')), Some(Effect::Copy(format!("claude --resume {}", id(0)))));
@@ -123,15 +123,15 @@ fn a_turn_is_resumed_and_exported_as_its_session() {
 
 #[test]
 fn an_id_that_would_mean_something_to_a_shell_is_not_copied() {
-    let session = ListedSession { id: "x;rm -rf ~".to_owned(), ..ListedSession::default() };
-    let mut desk = Desk::with(Options::default(), vec![session], (80, 24));
+    let session = PickableSession { id: "x;rm -rf ~".to_owned(), ..PickableSession::default() };
+    let mut desk = Desk::with(PickerOptions::default(), vec![session], (80, 24));
     assert_eq!(desk.control('r'), None);
     assert!(desk.screen().contains("cannot be resumed"));
 }
 
 #[test]
 fn nothing_can_be_picked_from_nothing() {
-    let mut desk = Desk::with(Options::default(), Vec::new(), (80, 24));
+    let mut desk = Desk::with(PickerOptions::default(), Vec::new(), (80, 24));
     assert_eq!(desk.press(KeyCode::Enter), None);
     assert_eq!(desk.control('r'), None);
     assert_eq!(desk.control('e'), None);
@@ -151,7 +151,7 @@ fn what_is_pasted_is_typed_and_decides_nothing() {
 
 #[test]
 fn of_many_sessions_all_are_listed_and_only_those_on_the_screen_are_counted() {
-    let mut desk = Desk::with(Options::default(), many_sessions(10_000), (80, 24));
+    let mut desk = Desk::with(PickerOptions::default(), many_sessions(10_000), (80, 24));
     assert_eq!(desk.picker.listing.sessions().len(), 10_000);
     desk.press(KeyCode::End);
     desk.settle();
@@ -164,8 +164,8 @@ fn of_many_sessions_all_are_listed_and_only_those_on_the_screen_are_counted() {
 #[test]
 fn what_is_selected_stays_so_when_more_sessions_come() {
     let sessions = many_sessions(500);
-    let mut desk = Desk::with(Options::default(), Vec::new(), (80, 24));
-    desk.picker = Picker::new(Options::default());
+    let mut desk = Desk::with(PickerOptions::default(), Vec::new(), (80, 24));
+    desk.picker = Picker::new(PickerOptions::default());
     desk.sessions = sessions;
     let first = desk.picker.requests(desk.at);
     answer(&desk.sessions, &first[0]).into_iter().for_each(|reply| desk.picker.receive(reply));
@@ -174,7 +174,7 @@ fn what_is_selected_stays_so_when_more_sessions_come() {
     let selected = desk.picker.listing.selection();
     assert_ne!(selected, Some(Selection::Session(id(0))));
     // A newer one has come meanwhile.
-    desk.sessions.insert(0, ListedSession { id: "newer".to_owned(), ..ListedSession::default() });
+    desk.sessions.insert(0, PickableSession { id: "newer".to_owned(), ..PickableSession::default() });
     desk.settle();
     assert_eq!(desk.picker.listing.sessions().len(), 501);
     assert_eq!(desk.picker.listing.selection(), selected);
@@ -183,7 +183,7 @@ fn what_is_selected_stays_so_when_more_sessions_come() {
 #[test]
 fn the_selected_one_is_on_the_screen_wherever_one_goes() {
     for lines in 3..30 {
-        let mut desk = Desk::with(Options::default(), many_sessions(60), (60, lines));
+        let mut desk = Desk::with(PickerOptions::default(), many_sessions(60), (60, lines));
         desk.type_in("retr");
         desk.control('u');
         desk.type_in("number");

@@ -11,9 +11,9 @@ use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 
-use crate::messages::{Decision, Effect, Options, Outcome, Reply, Request};
+use crate::messages::{Decision, Effect, Outcome, PickerOptions, Reply, Request};
 use crate::picker::Picker;
-use crate::source::{ListedSession, SearchOutcome, Selection, TurnHit};
+use crate::source::{PickableSession, SearchOutcome, Selection, TurnHit};
 use crate::view;
 
 /// The time of all tests, in milliseconds since 1970.
@@ -34,7 +34,7 @@ const SESSIONS: [(&str, &str); 6] = [
 struct Desk {
     picker: Picker,
     terminal: Terminal<TestBackend>,
-    sessions: Vec<ListedSession>,
+    sessions: Vec<PickableSession>,
     at: Duration,
     /// Requests that were answered.
     asked: Vec<Request>,
@@ -42,10 +42,10 @@ struct Desk {
 
 impl Desk {
     fn new(width: u16, height: u16) -> Self {
-        Self::with(Options::default(), usual_sessions(), (width, height))
+        Self::with(PickerOptions::default(), usual_sessions(), (width, height))
     }
 
-    fn with(options: Options, sessions: Vec<ListedSession>, (width, height): (u16, u16)) -> Self {
+    fn with(options: PickerOptions, sessions: Vec<PickableSession>, (width, height): (u16, u16)) -> Self {
         let terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
         let mut desk = Self { picker: Picker::new(options), terminal, sessions, at: Duration::ZERO, asked: Vec::new() };
         desk.settle();
@@ -113,8 +113,8 @@ fn id(number: usize) -> String {
     format!("{number:08x}-0000-4000-8000-000000000000")
 }
 
-fn usual_sessions() -> Vec<ListedSession> {
-    let session = |(number, (title, folder)): (usize, &(&str, &str))| ListedSession {
+fn usual_sessions() -> Vec<PickableSession> {
+    let session = |(number, (title, folder)): (usize, &(&str, &str))| PickableSession {
         id: id(number),
         title: (*title).to_owned(),
         folder: Some((*folder).to_owned()),
@@ -123,8 +123,8 @@ fn usual_sessions() -> Vec<ListedSession> {
     SESSIONS.iter().enumerate().map(session).collect()
 }
 
-fn many_sessions(number: usize) -> Vec<ListedSession> {
-    let session = |at: usize| ListedSession {
+fn many_sessions(number: usize) -> Vec<PickableSession> {
+    let session = |at: usize| PickableSession {
         id: id(at),
         title: format!("Session of the number {at}"),
         folder: Some(format!("/home/dev/project-{}", at % 50)),
@@ -133,7 +133,7 @@ fn many_sessions(number: usize) -> Vec<ListedSession> {
     (0..number).map(session).collect()
 }
 
-fn answer(sessions: &[ListedSession], request: &Request) -> Vec<Reply> {
+fn answer(sessions: &[PickableSession], request: &Request) -> Vec<Reply> {
     match request {
         Request::Sessions(limit) => vec![Reply::Sessions(*limit, Ok(sessions.iter().take(*limit).cloned().collect()))],
         Request::TurnCounts(ids) => {

@@ -72,7 +72,7 @@ fn no_control_character_is_drawn() {
 #[test]
 fn without_colors_there_are_none_and_what_fits_is_seen_all_the_same() {
     for has_color in [true, false] {
-        let mut desk = Desk::with(Options { has_color, ..Options::default() }, usual_sessions(), (80, 24));
+        let mut desk = Desk::with(PickerOptions { has_color, ..PickerOptions::default() }, usual_sessions(), (80, 24));
         desk.type_in("retr");
         let cells = &desk.terminal.backend().buffer().content;
         let colored = cells.iter().filter(|cell| cell.fg != Color::Reset || cell.bg != Color::Reset).count();

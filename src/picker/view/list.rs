@@ -10,7 +10,7 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use super::styles::Styles;
 use crate::picker::Picker;
-use crate::source::{ListedSession, TurnHit};
+use crate::source::{PickableSession, TurnHit};
 use crate::text::{ago, clean_line, columns, count, fit, left, right};
 
 const UNSELECTED: &str = "  ";
@@ -73,7 +73,7 @@ pub(super) fn draw(buffer: &mut Buffer, area: Rect, picker: &mut Picker, now_ms:
     for (position, line) in visible.hits.clone().zip(lines) {
         let hit = &picker.listing.hits[position];
         let session = picker.listing.session(&hit.session);
-        let behind = columns.behind(session.map_or("", ListedSession::project), Some(hit.started_ms), None, now_ms);
+        let behind = columns.behind(session.map_or("", PickableSession::project), Some(hit.started_ms), None, now_ms);
         let is_selected = position + picker.listing.fitting.len() == selected;
         draw_line(buffer, line, snippet(hit, columns.title, styles), (columns.title, behind), is_selected, styles);
     }
@@ -115,7 +115,7 @@ fn draw_line(
 }
 
 /// The title of a session, with the characters that fit the query; `matched` counts them as people do.
-fn title(session: &ListedSession, matched: &[u32], width: usize, styles: Styles) -> Vec<Span<'static>> {
+fn title(session: &PickableSession, matched: &[u32], width: usize, styles: Styles) -> Vec<Span<'static>> {
     if session.title.is_empty() {
         return vec![Span::styled(fit(NO_TITLE, width), styles.faint)];
     }

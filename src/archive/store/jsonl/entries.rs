@@ -100,7 +100,7 @@ fn push(lines: &mut Vec<u8>, entry: &Entry) -> io::Result<()> {
 
 /// Result of reading the lines of a file.
 #[derive(Debug, Default)]
-pub(super) struct Survey {
+pub(super) struct EntriesSurvey {
     /// Contents that are wanted and have no line.
     pub missing: Vec<digest::Sha256Digest>,
     /// The number of each invalid line, from 1.
@@ -115,9 +115,9 @@ pub(super) fn survey(
     known: Extent,
     wanted: &[digest::Sha256Digest],
     keep: &mut dyn FnMut(&[u8]) -> io::Result<()>,
-) -> Result<Survey, StoreError> {
+) -> Result<EntriesSurvey, StoreError> {
     let failed = |cause| folder.explain(FILE, cause);
-    let mut survey = Survey::default();
+    let mut survey = EntriesSurvey::default();
     let mut left: HashSet<&digest::Sha256Digest> = wanted.iter().collect();
     if let Some(file) = folder.open_if_there(FILE, File::options().read(true))? {
         let mut reader = BufReader::with_capacity(BUFFER, file.take(known.bytes));

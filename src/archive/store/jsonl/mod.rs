@@ -34,7 +34,7 @@ mod sums;
 mod tests;
 mod transcript_files;
 
-pub use check::Finding;
+pub use check::JournalFinding;
 pub use quarantine::ReadPosition;
 
 use std::collections::HashSet;

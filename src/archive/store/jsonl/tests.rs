@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use ctxbridge_testkit::{is_left_out, share_of};
 use tempfile::TempDir;
 
-use super::{Finding, JsonlStore, LockPolicy};
+use super::{JournalFinding, JsonlStore, LockPolicy};
 use crate::ingest::{IngestReport, ingest};
 use crate::recovery;
 use crate::store::{
@@ -91,7 +91,7 @@ impl Archive {
         JsonlStore::open_read_only(&self.folder()).expect("opened").expect("an archive")
     }
 
-    fn findings(&self) -> Vec<Finding> {
+    fn findings(&self) -> Vec<JournalFinding> {
         self.look().integrity_check().expect("checked")
     }
 
@@ -184,7 +184,7 @@ fn a_flipped_bit_is_found_read_over_and_turned_back() {
         for bit in numbers(whole.len() * 8, share_of(200)) {
             flip(&file, bit);
             let findings = archive.findings();
-            let is_it = matches!(&findings[..], [Finding::FlippedBits { file: found, bits: 1, .. }] if *found == file);
+            let is_it = matches!(&findings[..], [JournalFinding::FlippedBits { file: found, bits: 1, .. }] if *found == file);
             assert!(is_it, "bit {bit} of {}: {findings:?}", file.display());
             archive.assert_restored();
             archive.open().heal().expect("healed");
@@ -252,8 +252,8 @@ fn noise_costs_the_turns_that_it_is_in() {
         assert!((1..=3).contains(&lost.len()) && readable.len() + lost.len() == 40, "{at}: {}", lost.len());
         let findings = archive.findings();
         let named = findings.iter().flat_map(|finding| match finding {
-            Finding::Transcript { turns, file, .. } if file == newest => turns.clone(),
-            Finding::Transcript { .. } => Vec::new(),
+            JournalFinding::Transcript { turns, file, .. } if file == newest => turns.clone(),
+            JournalFinding::Transcript { .. } => Vec::new(),
             other => panic!("{at}: {other:?}"),
         });
         assert_eq!(named.collect::<Vec<_>>(), lost, "{at}");
@@ -268,7 +268,7 @@ fn noise_is_put_back_from_another_generation() {
     let copies = archive.copies("jsonl");
     for file in &copies {
         overwrite(file, 9_000, 4096);
-        assert!(matches!(archive.findings()[..], [Finding::Transcript { .. }]));
+        assert!(matches!(archive.findings()[..], [JournalFinding::Transcript { .. }]));
         assert_eq!(archive.open().heal().expect("healed"), 1);
         assert_eq!(archive.findings(), []);
         archive.assert_restored();
@@ -285,7 +285,7 @@ fn a_flipped_bit_beside_other_damage() {
     for at in [end - 4_000, end - 13_000, end - 22_000] {
         flip(&newest, at * 8 + 3);
     }
-    assert!(matches!(archive.findings()[..], [Finding::FlippedBits { bits: 3, .. }]));
+    assert!(matches!(archive.findings()[..], [JournalFinding::FlippedBits { bits: 3, .. }]));
     archive.assert_restored();
     overwrite(&newest, end - 30_000, 100);
     let (_, lost) = archive.turns();
