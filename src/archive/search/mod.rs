@@ -31,6 +31,7 @@ mod searcher;
 pub mod snippet;
 pub mod time;
 pub mod tokens;
+mod word_list;
 
 use std::path::PathBuf;
 

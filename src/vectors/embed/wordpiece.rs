@@ -38,7 +38,7 @@ pub(super) fn framed(token: TokenId) -> [TokenId; 3] {
 /// The vocabulary: words in order, one a line. Those with the mark are pieces inside a word, the others begin one.
 pub(super) struct WordPiece {
     text: Cow<'static, str>,
-    /// Where each line starts, and the text ends.
+    /// Starts of the lines, and the end of the text.
     starts: Vec<u32>,
     /// Tokens of the lines, if these are not the tokens themselves.
     tokens: Option<Vec<TokenId>>,

@@ -82,10 +82,9 @@ impl SearchIndex {
     /// Lists the newest entries that have all terms in what was said, but for those of more than half of all entries, which weigh nothing.
     /// `false` if these are not enough.
     fn list_those_with_all(&self, asked: &mut LexicalQuery, all: i64) -> rusqlite::Result<bool> {
-        let is_weighty = |term: &&Term| term.known.docs.saturating_mul(2) <= all.cast_unsigned();
-        let weighty: Vec<bool> = asked.terms.iter().map(|term| is_weighty(&term)).collect();
-        let is_picked = |bit: usize| weighty[bit] || !weighty.contains(&true);
-        let picked: Vec<usize> = (0..asked.terms.len()).filter(|bit| is_picked(*bit)).collect();
+        let weighs = |term: &Term| term.known.docs.saturating_mul(2) <= all.cast_unsigned();
+        let none_weighs = !asked.terms.iter().any(weighs);
+        let picked: Vec<usize> = (0..asked.terms.len()).filter(|bit| none_weighs || weighs(&asked.terms[*bit])).collect();
         let expressions: Vec<&str> = picked.iter().filter_map(|bit| asked.terms[*bit].expressions[0].as_deref()).collect();
         if expressions.len() < picked.len() {
             return Ok(false);

@@ -112,7 +112,6 @@ impl LexicalQuery {
     /// terms. If only these entries are scored, they also require the terms that all of them have there, so that few others match; and a term
     /// that is not listed counts where one that is listed matches.
     pub(super) fn scoring(&self, table: usize, of: Option<&HashSet<i64>>) -> Vec<String> {
-        let any = |terms: Vec<String>| (!terms.is_empty()).then(|| terms.join(" OR "));
         // Where all words are everywhere, entries are listed for what was said.
         let Some(of) = of.filter(|_| table == 0 || self.everywhere.is_none()) else {
             return any(self.expressions(table, |_, _| true)).into_iter().collect();
@@ -129,7 +128,6 @@ impl LexicalQuery {
 
     /// Returns the expression that scores entries with these masks by the terms that are listed.
     fn scoring_listed(&self, table: usize, masks: &HashSet<u64>) -> Option<String> {
-        let any = |terms: Vec<String>| (!terms.is_empty()).then(|| terms.join(" OR "));
         let present = masks.iter().fold(0, |any, mask| any | mask);
         let common = masks.iter().fold(present, |common, mask| common & mask);
         let rest = present & !common;
@@ -145,4 +143,9 @@ impl LexicalQuery {
             Some(any) => format!("{required} AND ({any})"),
         })
     }
+}
+
+/// Any of some expressions.
+fn any(expressions: Vec<String>) -> Option<String> {
+    (!expressions.is_empty()).then(|| expressions.join(" OR "))
 }

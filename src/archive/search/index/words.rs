@@ -1,11 +1,11 @@
 //! Content of the word index, and counts of words in it.
 
-use memchr::memmem;
 use rusqlite::{Connection, OptionalExtension};
 
 use super::tables::{TABLES, WordTable};
 use super::{Document, SearchError, SearchIndex};
 use crate::search::tokens::Tokenizer;
+use crate::search::word_list::behind_word;
 
 /// Number of entries from which a word is noted as frequent: to count fewer takes some microseconds.
 const MIN_FREQUENT_DOCS: i64 = 1_000;
@@ -98,8 +98,7 @@ impl SearchIndex {
         let all = self.document_count()?;
         let docs = || -> Option<i64> {
             let then = noted_count(&noted).filter(|then| (all - then).abs() < *then)?;
-            let at = memmem::find(noted.as_bytes(), format!("\n{word} ").as_bytes())?;
-            let docs: i64 = noted[at + 1..].lines().next()?.strip_prefix(word)?.trim_start().parse().ok()?;
+            let docs: i64 = behind_word(&noted, word)?.parse().ok()?;
             Some((docs.saturating_mul(all) / then).clamp(1, all.max(1)))
         };
         Ok(docs())

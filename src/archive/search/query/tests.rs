@@ -34,16 +34,18 @@ pub(super) fn found(index: &mut SearchIndex, query: &str, kinds: &[TextKind]) ->
     index.search_lexical(&asked, None, 100, &[]).expect("an answer")
 }
 
+/// So many texts; each word is in every so many of them.
+fn texts_with(words: &[(&str, usize)], count: usize) -> Vec<String> {
+    let text = |number: usize| {
+        let has = words.iter().filter(|(_, each)| number.is_multiple_of(*each)).map(|(word, _)| *word);
+        has.chain(std::iter::repeat_n("filler", number % 11)).chain(["everywhere"]).collect::<Vec<_>>().join(" ")
+    };
+    (1..=count).map(text).collect()
+}
+
 #[test]
 fn who_is_not_scored_would_not_be_among_the_best() {
-    let words = [("alpha", 2), ("beta", 3), ("gamma", 7), ("delta", 500)];
-    let texts: Vec<String> = (1..=6_000)
-        .map(|number| {
-            let has = words.iter().filter(|(_, each)| number % each == 0).map(|(word, _)| *word);
-            has.chain(std::iter::repeat_n("filler", number % 11)).chain(["everywhere"]).collect::<Vec<_>>().join(" ")
-        })
-        .collect();
-    let (_folder, index) = index_of(&texts);
+    let (_folder, index) = index_of(&texts_with(&[("alpha", 2), ("beta", 3), ("gamma", 7), ("delta", 500)], 6_000));
     for query in [
         "beta gamma",
         "alpha beta gamma",
@@ -70,17 +72,10 @@ fn who_is_not_scored_would_not_be_among_the_best() {
     }
 }
 
-/// Where all words are everywhere, only entries with all of them are listed; of few that are allowed, each is looked at.
+/// Only entries with all words are listed where all are everywhere; of few that are allowed, each is looked at.
 #[test]
 fn words_that_are_everywhere_find_the_best_as_well() {
-    let words = [("alpha", 3), ("beta", 4)];
-    let texts: Vec<String> = (1..=2_500)
-        .map(|number| {
-            let has = words.iter().filter(|(_, each)| number % each == 0).map(|(word, _)| *word);
-            has.chain(std::iter::repeat_n("filler", number % 11)).chain(["everywhere"]).collect::<Vec<_>>().join(" ")
-        })
-        .collect();
-    let (_folder, index) = index_of(&texts);
+    let (_folder, index) = index_of(&texts_with(&[("alpha", 3), ("beta", 4)], 2_500));
     for query in ["alpha beta", "alpha filler everywhere"] {
         let asked = index.prepare(&QueryTerms::of(query, index.tokenizer()), &[]).expect("an answer");
         let mut exact: Vec<(i64, f64)> = Vec::new();

@@ -7,7 +7,7 @@ use super::FEATURES;
 
 /// Number of splits between the root and a leaf.
 pub const TREE_DEPTH: usize = 3;
-/// What stands for 1.
+/// The number that stands for 1.
 const ONE: f64 = 10_000.0;
 const SPLITS: usize = (1 << TREE_DEPTH) - 1;
 const LEAVES: usize = 1 << TREE_DEPTH;

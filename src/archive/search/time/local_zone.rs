@@ -4,7 +4,7 @@ use std::fs;
 
 use jiff::tz::TimeZone;
 
-/// Where Unix systems have the zone of this machine.
+/// File in which Unix systems have the zone of this machine.
 const LOCAL: &str = "/etc/localtime";
 
 /// Returns the system's time zone. Where nothing else is asked for, it is read from its file: to find a zone by its name, the names of

@@ -11,6 +11,7 @@ use memchr::memmem;
 use rust_stemmers::{Algorithm, Stemmer};
 
 use super::small_words::{LETTERS, SMALL_WORDS};
+use crate::search::word_list::behind_word;
 use Language::{Danish, Dutch, English, Finnish, German, Hungarian, Norwegian, Swedish, Vietnamese};
 
 /// Minimum and maximum number of bytes of a passage, which has one language.
@@ -301,11 +302,7 @@ const STOP_WORDS: &str = include_str!("stop_words.txt");
 
 /// Returns the languages of a folded small word, and if it says nothing wherever it stands.
 fn stop_word(folded: &str) -> Option<(LanguageSet, bool)> {
-    if folded.is_empty() {
-        return None;
-    }
-    let at = memmem::find(STOP_WORDS.as_bytes(), format!("\n{folded} ").as_bytes())?;
-    let (languages, firm) = STOP_WORDS[at + 1..].lines().next()?[folded.len() + 1..].split_once(' ')?;
+    let (languages, firm) = behind_word(STOP_WORDS, folded)?.split_once(' ')?;
     Some((LanguageSet(u32::from_str_radix(languages, 16).ok()?), !firm.is_empty()))
 }
 
