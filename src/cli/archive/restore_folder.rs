@@ -93,11 +93,11 @@ fn agent_place(path: &str, session: &str, id: &str) -> String {
 }
 
 /// Start and length of a piece that was left out.
-pub(super) type MissingTurns = Vec<(u64, u32)>;
+pub(super) type OmittedPieces = Vec<(u64, u32)>;
 
 /// Writes a generation of a file, and returns what was left out.
 pub(super) type WriteFile<'w> =
-    &'w dyn Fn(&mut dyn Store, &StoredTranscript, u32, &mut dyn Write) -> Result<MissingTurns, StoreError>;
+    &'w dyn Fn(&mut dyn Store, &StoredTranscript, u32, &mut dyn Write) -> Result<OmittedPieces, StoreError>;
 
 /// Writes a transcript of a session and all files beside it below a folder. Returns `true` if all of them are whole.
 pub(super) fn restore_to(

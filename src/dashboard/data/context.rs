@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::calls::{SeriesPoint, numbered};
-use super::{DashboardService, DataError, SessionEntry, session};
+use super::{DashboardService, DataError, SessionListItem, session};
 use ctxbridge_archive::store::StoredCompaction;
 
 /// Maximum number of points of a line: a screen has no more.
@@ -19,7 +19,7 @@ const MIN_DROP_SHARE: f64 = 0.05;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ContextSeries {
     /// The session.
-    pub session: SessionEntry,
+    pub session: SessionListItem,
     /// The unit that is counted.
     pub unit: SeriesUnit,
     /// Number of calls or turns whose context is known.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::messages::{ShownMessage, TextLimits, shown};
-use super::{DashboardService, DataError, SessionEntry, lock, session};
+use super::{DashboardService, DataError, SessionListItem, lock, session};
 use crate::export::turns;
 use crate::export::{conversation::ExportedTurn, session_ref};
 use ctxbridge_archive::handle::{Reference, turn_digits};
@@ -27,7 +27,7 @@ const PAGE_CHARS: usize = 300_000;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ConversationPage {
     /// The session.
-    pub session: SessionEntry,
+    pub session: SessionListItem,
     /// Number of turns that can be read here.
     pub total: usize,
     /// Number of those that were rewound.

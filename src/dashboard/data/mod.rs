@@ -53,7 +53,7 @@ pub use overview::{DayCompactions, Overview, TierUsage};
 pub use periods::{PeriodLength, SavingsOverTime, SavingsPeriod};
 pub use savings::{Savings, simulate};
 pub use search::{DashboardHits, SearchHit};
-pub use sessions::{SessionEntry, SessionList};
+pub use sessions::{SessionList, SessionListItem};
 pub use total::{SessionSavings, TotalSavings};
 
 /// Time for which the state of patch, mod and hooks is cached: examining them takes seconds.

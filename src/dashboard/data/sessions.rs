@@ -18,14 +18,14 @@ pub(super) const INDEX_BUSY_TIMEOUT: Duration = Duration::from_millis(100);
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SessionList {
     /// The sessions, the newest first.
-    pub sessions: Vec<SessionEntry>,
+    pub sessions: Vec<SessionListItem>,
     /// `true` if there are older ones.
     pub has_more: bool,
 }
 
 /// A session in the list.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct SessionEntry {
+pub struct SessionListItem {
     /// The id.
     pub session: String,
     /// Number of its turns, as `ctxbridge sessions` counts them.
@@ -93,9 +93,9 @@ impl DashboardService {
         store: &mut dyn StoreReader,
         session: Session,
         title: Option<String>,
-    ) -> Result<SessionEntry, DataError> {
+    ) -> Result<SessionListItem, DataError> {
         let state = autopilot::WindowStateStore::in_dir(&self.source.data).load(&session.session);
-        Ok(SessionEntry {
+        Ok(SessionListItem {
             turns: store.session_stats(session.key)?.most_turns(),
             saved: None,
             session: session.session,
