@@ -5,9 +5,10 @@ A hook must not fail the client, and must not repeat itself at every prompt: the
 until a hook has succeeded again.
 */
 
-use std::fs;
-use std::io::{self, Write};
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -20,6 +21,9 @@ const MAX_LOG_BYTES: u64 = 1 << 20;
 
 /// Maximum number of characters kept of an error.
 const MAX_ERROR_CHARS: usize = 2_000;
+
+/// Maximum time to wait for another process that queues or takes notices.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Failure log of a data folder.
 #[derive(Clone, Debug)]
@@ -85,7 +89,10 @@ impl Log {
     pub fn queue_notice(&self, text: &str) {
         let write = || {
             paths::create_private_dir(&self.folder)?;
-            files::private().create(true).append(true).open(self.notices_path())?.write_all(format!("{text}\n").as_bytes())
+            let mut notices = files::open_lock(self.notices_path())?;
+            lock(&notices);
+            notices.seek(SeekFrom::End(0))?;
+            notices.write_all(format!("{text}\n").as_bytes())
         };
         // Where nothing can be written, there is nobody to remember.
         write().ok();
@@ -93,10 +100,15 @@ impl Log {
 
     /// Returns the queued notices and removes them. Of several callers, only one gets them.
     pub fn take_notices(&self) -> Option<String> {
-        let text = files::read_to_string(self.notices_path()).ok()?;
-        // Of several, one gets to remove it.
-        fs::remove_file(self.notices_path()).ok()?;
-        Some(text.trim_end().to_owned())
+        // Most often it is not there, or empty.
+        fs::metadata(self.notices_path()).ok().filter(|file| file.is_file() && file.len() > 0)?;
+        // Emptied, not removed: another process may have opened it to write, and its notice would be lost with the file.
+        let mut notices = files::private().read(true).open(self.notices_path()).ok()?;
+        lock(&notices);
+        let mut text = Vec::new();
+        notices.read_to_end(&mut text).ok()?;
+        notices.set_len(0).ok()?;
+        Some(String::from_utf8_lossy(&text).trim_end().to_owned()).filter(|text| !text.is_empty())
     }
 
     fn notices_path(&self) -> PathBuf {
@@ -108,10 +120,46 @@ impl Log {
     }
 }
 
+/// Waits until nobody else has the notices. A drive without locks is used without them: a notice may come twice, but it comes.
+fn lock(notices: &File) {
+    files::lock_within(notices, File::try_lock, LOCK_TIMEOUT).ok();
+}
+
 fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge)
 }
 
 fn cut(error: &str) -> String {
     error.chars().take(MAX_ERROR_CHARS).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    /// Some queue while others take: each notice comes once, and none comes empty.
+    #[test]
+    fn each_notice_comes_once() {
+        const QUEUED: usize = 100;
+        let folder = tempfile::tempdir().unwrap();
+        let log = Log::in_dir(folder.path());
+        let hook = &|hook: usize| {
+            let queue = |number| log.queue_notice(&format!("{hook} {number}"));
+            (0..QUEUED).inspect(|&number| queue(number)).filter_map(|_| log.take_notices()).collect::<Vec<_>>()
+        };
+        let mut taken: Vec<String> = thread::scope(|scope| {
+            let hooks = [0, 1, 2, 3].map(|number| scope.spawn(move || hook(number)));
+            hooks.into_iter().flat_map(|hook| hook.join().unwrap()).collect()
+        });
+        taken.extend(log.take_notices());
+        assert_eq!(log.take_notices(), None);
+        let mut lines: Vec<&str> = taken.iter().flat_map(|text| text.split('\n')).collect();
+        lines.sort_unstable();
+        let mut queued: Vec<String> =
+            (0..4).flat_map(|writer| (0..QUEUED).map(move |number| format!("{writer} {number}"))).collect();
+        queued.sort_unstable();
+        assert_eq!(lines, queued);
+    }
 }
