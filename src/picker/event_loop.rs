@@ -4,6 +4,7 @@ use std::io;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crossterm::event::{self, Event};
+use ratatui::layout::Rect;
 
 use crate::messages::{Decision, Effect, Outcome, PickerOptions};
 use crate::picker::Picker;
@@ -68,7 +69,9 @@ fn drive(mut picker: Picker, mut screen: Screen, signals: &Signals, workers: &Wo
                     None => {}
                 },
                 Event::Paste(text) => picker.paste(&text, started.elapsed()),
-                Event::Resize(..) | Event::FocusGained | Event::FocusLost | Event::Mouse(_) => {}
+                // All is drawn anew, of the same size too: one that changed and came back has cut off what the terminal showed.
+                Event::Resize(columns, lines) => screen.terminal.resize(Rect::new(0, 0, columns, lines))?,
+                Event::FocusGained | Event::FocusLost | Event::Mouse(_) => {}
             }
         }
         while let Some(reply) = workers.reply() {
