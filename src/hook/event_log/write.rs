@@ -143,6 +143,8 @@ fn last_change(folder: &Path) -> Option<SystemTime> {
 
 #[cfg(test)]
 mod tests {
+    use ctxbridge_testkit::without::is_left_out;
+
     use super::*;
 
     fn text(line: &[u8]) -> String {
@@ -214,8 +216,9 @@ mod tests {
         let both =
             fs::read_to_string(path.with_extension("jsonl.1")).expect("readable") + &fs::read_to_string(&path).expect("readable");
         let lines: Vec<&str> = both.lines().filter(|line| !line.is_empty()).collect();
-        assert_eq!(lines.len(), 200);
-        assert!(lines.iter().all(|line| serde_json::from_str::<Value>(line).is_ok()));
+        let is_whole = lines.len() == 200 && lines.iter().all(|line| serde_json::from_str::<Value>(line).is_ok());
+        // Windows appends in one step; wine finds the end of the file, and writes there in a second one.
+        assert!(is_whole || cfg!(windows) && is_left_out("atomic-append", false), "{} lines", lines.len());
     }
 
     #[test]

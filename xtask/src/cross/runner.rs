@@ -83,8 +83,8 @@ impl Runner {
                 ("WINEDEBUG", "-all".into()),
                 // Its own build of the library first, then ours.
                 ("WINEPATH", self.path(&self.folder).into()),
-                // What Windows has since 2018, and it has not.
-                ("CTXBRIDGE_TEST_WITHOUT", "posix-rename".into()),
+                // What Windows has, the first since 2018, and it has not.
+                ("CTXBRIDGE_TEST_WITHOUT", "posix-rename,atomic-append".into()),
             ],
             Emulator::None | Emulator::Qemu => Vec::new(),
         }
