@@ -53,25 +53,45 @@ const WITH_WORDS: &str = "SELECT rowid AS learning, rank FROM learning_words WHE
 /// Those of a turn, by the index of sessions.
 const OF_TURN: &str = "SELECT learning, 0 AS rank FROM learned WHERE session = :session AND uuid = :turn AND :words IS NULL";
 
-/// With where each was said last. `{only}` and `{join}` narrow it to those that were found.
+/// With where each was said last. `{from}` and `{only}` narrow it to those that were found. SQLite keeps to the order of a `CROSS JOIN`;
+/// left to choose, it begins with the sessions, of which there are few, and reads all that any of them said.
 const LEARNINGS: &str = "
     SELECT handle, kind, sentence, confidence, learnings.folder, said.first_ms, said.last_ms, said.times,
         (SELECT handle FROM learnings AS newer WHERE newer.id = learnings.superseded_by AND EXISTS
             (SELECT 1 FROM learned WHERE learning = newer.id AND NOT is_rewound)),
         sessions.session, last.uuid, last.before, last.after, last.agent, last.tools, said.is_rewound
-    FROM learnings
-    JOIN (SELECT learning, min(at_ms) AS first_ms, max(at_ms) AS last_ms, count(*) AS times, min(is_rewound) AS is_rewound FROM learned
+    FROM {from} (SELECT learning, min(at_ms) AS first_ms, max(at_ms) AS last_ms, count(*) AS times, min(is_rewound) AS is_rewound FROM learned
           WHERE (:session IS NULL OR session = :session) AND (:with_superseded OR NOT is_rewound)
               AND (:turn IS NULL OR uuid = :turn) {only}
           GROUP BY learning) AS said ON said.learning = learnings.id
-    JOIN learned AS last ON last.learning = learnings.id AND last.uuid = (
+    CROSS JOIN learned AS last ON last.learning = learnings.id AND last.uuid = (
         SELECT uuid FROM learned WHERE learning = learnings.id AND at_ms = said.last_ms AND (:with_superseded OR NOT is_rewound)
         AND (:session IS NULL OR session = :session) AND (:turn IS NULL OR uuid = :turn) ORDER BY uuid LIMIT 1)
-    {join} JOIN sessions ON sessions.id = last.session
+    CROSS JOIN sessions ON sessions.id = last.session
     WHERE (:kind IS NULL OR kind = :kind) AND (:folder IS NULL OR learnings.folder = :folder)
         AND (:folders IS NULL OR learnings.folder IN (SELECT value FROM json_each(:folders)))
         AND (:since IS NULL OR said.last_ms >= :since) AND substr(lower(hex(handle)), 1, length(:id)) = :id
         AND (:with_superseded OR NOT EXISTS (SELECT 1 FROM learned WHERE learning = superseded_by AND NOT is_rewound))";
+
+/// The SQL that answers a query.
+fn sql_of(wanted: &LearningQuery) -> String {
+    let of = |from: &str, only: &str| LEARNINGS.replace("{from}", from).replace("{only}", only);
+    let found = match (&wanted.words, wanted.turn, wanted.session) {
+        (Some(_), ..) => WITH_WORDS,
+        (None, Some(_), Some(_)) => OF_TURN,
+        (None, ..) => {
+            let all = of("learnings JOIN", "");
+            return format!("{all} AND :words IS NULL ORDER BY said.last_ms DESC, learnings.id DESC LIMIT :limit");
+        }
+    };
+    let narrowed = of(
+        "found CROSS JOIN learnings ON learnings.id = found.learning CROSS JOIN",
+        "AND learning IN (SELECT learning FROM found)",
+    );
+    format!(
+        "WITH found AS MATERIALIZED ({found}) {narrowed} ORDER BY found.rank, said.last_ms DESC, learnings.id DESC LIMIT :limit"
+    )
+}
 
 /// Reads a learning; `None` if this version does not know its kind.
 fn learning(row: &Row<'_>) -> Result<Option<StoredLearning>> {
@@ -98,24 +118,8 @@ fn learning(row: &Row<'_>) -> Result<Option<StoredLearning>> {
 impl<S: SqliteQueries> LearningReader for S {
     fn learnings(&mut self, wanted: &LearningQuery) -> Result<Vec<StoredLearning>, StoreError> {
         self.query(|db| {
-            let of = |only: &str, join: &str| LEARNINGS.replace("{only}", only).replace("{join}", join);
-            let found = match (&wanted.words, wanted.turn, wanted.session) {
-                (Some(_), ..) => Some(WITH_WORDS),
-                (None, Some(_), Some(_)) => Some(OF_TURN),
-                (None, ..) => None,
-            };
-            let sql = match found {
-                Some(found) => format!(
-                    "WITH found AS MATERIALIZED ({found}) {}
-                     ORDER BY found.rank, said.last_ms DESC, learnings.id DESC LIMIT :limit",
-                    of("AND learning IN (SELECT learning FROM found)", "JOIN found ON found.learning = learnings.id")
-                ),
-                None => {
-                    format!("{} AND :words IS NULL ORDER BY said.last_ms DESC, learnings.id DESC LIMIT :limit", of("", ""))
-                }
-            };
             let folders = folders_in(db, "learnings", wanted.project.as_ref())?;
-            db.prepare_cached(&sql)?
+            db.prepare_cached(&sql_of(wanted))?
                 .query_map(
                     named_params! {
                         ":folders": folders,
@@ -254,5 +258,34 @@ impl LearningWriter for SqliteStore {
             ])?;
             Ok(new)
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::LockPolicy;
+    use super::*;
+
+    /// SQLite does not begin with what is not asked for, whatever it knows of the sizes of tables.
+    #[test]
+    fn what_is_found_is_looked_up_and_nothing_else_is_read() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = SqliteStore::open(folder.path(), LockPolicy::Background).expect("opens");
+        drop(store);
+        let db = Connection::open(folder.path().join("archive.db")).expect("opens");
+        let sizes =
+            "ANALYZE; INSERT INTO sqlite_stat1 VALUES ('sessions', 'sqlite_autoindex_sessions_1', '7 1'); ANALYZE sqlite_schema";
+        db.execute_batch(sizes).expect("a database");
+        let of_turn = LearningQuery { session: Some(1), turn: Some([0; 16]), ..LearningQuery::default() };
+        let with_words = LearningQuery { words: Some("parser".to_owned()), ..LearningQuery::default() };
+        for wanted in [of_turn, with_words] {
+            let mut plan = db.prepare(&format!("EXPLAIN QUERY PLAN {}", sql_of(&wanted))).expect("SQL");
+            let steps: Vec<String> = plan.raw_query().mapped(|row| row.get("detail")).collect::<Result<_>>().expect("a plan");
+            let read_whole = ["SCAN sessions", "SCAN learn", "SCAN last"];
+            assert!(
+                !steps.iter().any(|step| read_whole.iter().any(|whole| step.starts_with(whole) && !step.contains("VIRTUAL"))),
+                "{steps:#?}"
+            );
+        }
     }
 }
