@@ -30,8 +30,9 @@ pub(crate) const CACHE_FOLDER: &str = "bundles";
 /// Number of files that are read between two checks of the deadline.
 const FILES_PER_DEADLINE_CHECK: usize = 8;
 
-/// Pages in the write-ahead log after which a commit checkpoints. Nothing else does, so that a prompt does not wait for the disk.
-const CHECKPOINT_PAGES: u32 = 1_000;
+/// Pages (4 KiB each) in the write-ahead log after which a commit checkpoints. Closing does not, so that a prompt does not wait for the
+/// disk; but every prompt reads the log first, so it is kept short.
+const CHECKPOINT_PAGES: u32 = 200;
 
 /// A change of what is kept, or of how the tokenizer cuts words, is a new entry that forgets all files.
 const MIGRATIONS: [&str; 3] = [
@@ -187,6 +188,10 @@ impl BundleIndex {
             .execute("INSERT INTO notes (key, value) VALUES ('folder', ?1) ON CONFLICT (key) DO UPDATE SET value = ?1", [noted])
             .map_err(failed)?;
         transaction.commit().map_err(failed)?;
+        if deadline.is_none() {
+            // Nobody waits for this one. The log of many files is long, and stays until somebody writes again.
+            self.db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).ok();
+        }
         Ok(refreshed)
     }
 

@@ -58,7 +58,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(50);
 /// reads the log first, so it is kept short.
 const CHECKPOINT_PAGES: u32 = 200;
 /// The same while a user waits: only in case nobody else ever does it.
-const LATE_CHECKPOINT_PAGES: u32 = 2_000;
+const LATE_CHECKPOINT_PAGES: u32 = 500;
 
 /// Time that a reader waits while a writer restarts the log; nobody else blocks a reader.
 const READER_BUSY_TIMEOUT: Duration = Duration::from_secs(1);
