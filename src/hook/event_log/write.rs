@@ -143,7 +143,7 @@ fn last_change(folder: &Path) -> Option<SystemTime> {
 
 #[cfg(test)]
 mod tests {
-    use ctxbridge_testkit::without::is_left_out;
+    use ctxbridge_testkit::is_left_out;
 
     use super::*;
 
