@@ -7,7 +7,7 @@ use std::ops::Range;
 const VARIABLE: &str = "CTXBRIDGE_TEST_SHARE";
 
 /// The share where nothing is set.
-const USUAL: f64 = 0.1;
+const USUAL: f64 = 0.05;
 
 /// At least this many of anything are tried, where there are as many.
 const MIN_REPETITIONS: u32 = 8;
@@ -18,7 +18,7 @@ pub fn is_full_run() -> bool {
 }
 
 /// Number of repetitions (kills, generated cases, rounds) to try out of `all`: the share that `CTXBRIDGE_TEST_SHARE` names, a
-/// tenth by default.
+/// twentieth by default.
 ///
 /// # Panics
 /// When the variable has no number above 0 and up to 1.
