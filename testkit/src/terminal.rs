@@ -81,7 +81,9 @@ impl Terminal {
                 is_so(&last)
             });
         }));
-        assert!(waited.is_ok(), "{what} was not seen in:\n{last}");
+        let is_over = self.reader.as_ref().is_some_and(JoinHandle::is_finished);
+        let state = if is_over { "is over" } else { "runs" };
+        assert!(waited.is_ok(), "{what} was not seen, and the program {state}:\n{last}");
     }
 
     /// Waits until the screen has this text.

@@ -7,6 +7,7 @@ use ctxbridge::common::digest;
 use ctxbridge::demo;
 use ctxbridge::prune::DEFAULT_KEEP_TURNS;
 use ctxbridge::stub::{ApiRequest, Options, ScriptedReply, Stub};
+use ctxbridge_testkit::is_full_run;
 use serde_json::json;
 
 use super::{Installation, ended_well};
@@ -114,6 +115,7 @@ fn old_text_is_cut_2_1_330() {
 
 /// Long prompts that make an unpatched client send ever more: the patched one's fourth request is less than half of it.
 #[test]
+#[ignore = "nightly: the same is tried with eight shorter prompts"]
 fn the_fourth_request_is_less_than_half() {
     let installation = Installation::of("2.1.330");
     let prompts: Vec<String> = (1..=4).map(|n| format!("Prompt {n}. {}", "All is well here. ".repeat(7_700))).collect();
@@ -134,7 +136,8 @@ fn the_fourth_request_is_less_than_half() {
 /// The help text is made by another part of the program than conversations are.
 #[test]
 fn executables_say_what_they_are_patched() {
-    for version in ["2.1.113", "2.1.330"] {
+    let versions = ["2.1.330", "2.1.113"];
+    for version in &versions[..if is_full_run() { 2 } else { 1 }] {
         let installation = Installation::of(version);
         let help = || {
             let output = std::process::Command::new(&installation.path)

@@ -105,6 +105,7 @@ macro_rules! scenes {
 }
 
 scenes! {
+    #[ignore = "nightly: another way to fill the window is tried"]
     large_prompts_2_0_76: large_prompts("2.0.76", "4"),
     #[ignore = "nightly: another release of its era is tried"]
     large_prompts_2_1_64: large_prompts("2.1.64", "3"),
