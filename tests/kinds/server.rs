@@ -34,7 +34,7 @@ fn shared() -> Arc<Shared> {
     }
     let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
     let shared = all.upgrade().unwrap_or_else(|| {
-        let database = Database::new(&ctxbridge::common::paths::cache_dir().unwrap()).unwrap();
+        let database = Database::for_superuser(&ctxbridge::common::paths::cache_dir().unwrap()).unwrap();
         drop(
             PostgresStore::connect(ConnectionSettings {
                 ssl: TlsMode::Off,

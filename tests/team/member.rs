@@ -39,7 +39,7 @@ pub struct Said {
 
 impl Team {
     pub fn new() -> Self {
-        Self::on(Database::new(&ctxbridge::common::paths::cache_dir().unwrap()).unwrap())
+        Self::on(Database::for_superuser(&ctxbridge::common::paths::cache_dir().unwrap()).unwrap())
     }
 
     /// The superuser makes the tables, and is the tenant's admin.
