@@ -145,7 +145,7 @@ fn has_room(_: &Path) -> bool {
 }
 
 /// Starts one server for all tests that need one, unless one is named: each of them would start its own. A database with all tables is
-/// there for them to copy: it takes the server 20 ms of processor to make a copy, and 250 to make the tables.
+/// there for them to copy, which takes the server a fifth of the work of making them.
 #[cfg(unix)]
 fn one_postgres(tests: &mut Command) -> Result<Option<(Database, Server)>> {
     if std::env::var_os(VARIABLE).is_some_and(|url| !url.is_empty()) {

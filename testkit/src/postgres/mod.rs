@@ -122,7 +122,7 @@ impl Database {
         Ok(database)
     }
 
-    /// Creates a database that a superuser is the first to use. The tables may be there already: a copy takes a tenth of the work.
+    /// Creates a database that a superuser is the first to use. The tables may be there already: to copy them is less work than to make them.
     ///
     /// # Errors
     /// As [`Self::new`].
