@@ -95,7 +95,8 @@ pub fn related(
     within_deadline(index, about, |index| {
         let considered = consider_query(store, index, about, &query)?;
         let odds = considered.into_iter().map(|one| (MODEL.log_odds(&one.features), one));
-        let mut wanted: Vec<(f64, Considered)> = odds.filter(|(odds, _)| *odds >= MODEL.threshold).collect();
+        let threshold = MODEL.threshold(!query.english.is_empty());
+        let mut wanted: Vec<(f64, Considered)> = odds.filter(|(odds, _)| *odds >= threshold).collect();
         wanted.sort_by(|one, other| other.0.total_cmp(&one.0));
         let mut found: Vec<RelatedTurn> = Vec::new();
         // The same prompt, sent again, is the same turn to whoever reads of it.

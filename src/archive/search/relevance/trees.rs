@@ -1,4 +1,4 @@
-//! Boosted trees, as text: a threshold and an intercept, then a line for each tree, with its splits (a feature and a threshold each, top down)
+//! Boosted trees, as text: two thresholds and an intercept, then a line for each tree, with its splits (a feature and a threshold each, top down)
 //! and its leaves. All but features are in parts of [`ONE`]: whole numbers are read five times as fast, and each prompt reads them.
 
 use std::sync::LazyLock;
@@ -18,8 +18,9 @@ pub static MODEL: LazyLock<Trees> = LazyLock::new(|| Trees::parse(include_str!("
 /// A sum of trees. One that is empty finds nothing relevant.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trees {
-    /// Log-odds from which on a turn is relevant.
-    pub threshold: f64,
+    /// Log-odds from which on a turn is relevant to a text in English, and to one in another language: that one has fewer words in common
+    /// with it, whatever it is about.
+    pub thresholds: [f64; 2],
     /// Log-odds before all trees.
     pub intercept: f64,
     /// The trees.
@@ -37,7 +38,7 @@ pub struct Tree {
 
 impl Default for Trees {
     fn default() -> Self {
-        Self { threshold: f64::INFINITY, intercept: 0.0, trees: Vec::new() }
+        Self { thresholds: [f64::INFINITY; 2], intercept: 0.0, trees: Vec::new() }
     }
 }
 
@@ -53,6 +54,11 @@ impl Tree {
 }
 
 impl Trees {
+    /// Log-odds from which on a turn is relevant to a text, which is foreign if its English words had to be looked up.
+    pub fn threshold(&self, is_foreign: bool) -> f64 {
+        self.thresholds[usize::from(is_foreign)]
+    }
+
     /// Log-odds that a turn with these features is wanted.
     pub fn log_odds(&self, features: &[f64; FEATURES.len()]) -> f64 {
         self.trees.iter().map(|tree| tree.leaves[tree.leaf(features)]).sum::<f64>() + self.intercept
@@ -63,7 +69,7 @@ impl Trees {
         let mut lines = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
         let numbers = |line: &str| line.split(' ').map(str::parse).collect::<Result<Vec<i32>, _>>().ok();
         let read = |number: i32| f64::from(number) / ONE;
-        let [threshold, intercept] = numbers(lines.next()?)?.try_into().ok()?;
+        let [english, foreign, intercept] = numbers(lines.next()?)?.try_into().ok()?;
         let tree = |line: &str| {
             let numbers = numbers(line)?;
             if numbers.len() != 2 * SPLITS + LEAVES {
@@ -78,13 +84,15 @@ impl Trees {
             }
             tree.splits.iter().all(|(feature, _)| *feature < FEATURES.len()).then_some(tree)
         };
-        Some(Self { threshold: read(threshold), intercept: read(intercept), trees: lines.map(tree).collect::<Option<_>>()? })
+        let thresholds = [english, foreign].map(read);
+        Some(Self { thresholds, intercept: read(intercept), trees: lines.map(tree).collect::<Option<_>>()? })
     }
 
     /// Writes the trees.
     pub fn to_text(&self) -> String {
         let written = |number: f64| (number * ONE).round() as i32;
-        let mut text = format!("{} {}\n", written(self.threshold), written(self.intercept));
+        let [english, foreign] = self.thresholds.map(written);
+        let mut text = format!("{english} {foreign} {}\n", written(self.intercept));
         for tree in &self.trees {
             let splits = tree.splits.iter().map(|(feature, threshold)| format!("{feature} {}", written(*threshold)));
             let leaves = tree.leaves.iter().map(|leaf| written(*leaf).to_string());
@@ -104,19 +112,20 @@ mod tests {
         let mut tree = Tree { splits: [(0, 0.5); SPLITS], leaves: [0.0; LEAVES] };
         tree.leaves[7] = 2.0;
         tree.leaves[0] = -1.0;
-        let trees = Trees { threshold: 0.5, intercept: -0.25, trees: vec![tree] };
+        let trees = Trees { thresholds: [0.5, -0.5], intercept: -0.25, trees: vec![tree] };
         let read = Trees::parse(&format!("# a remark\n{}", trees.to_text()));
         assert_eq!(read.as_ref(), Some(&trees));
         let mut features = [0.0; FEATURES.len()];
         assert_eq!(trees.log_odds(&features), -1.25);
         features[0] = 1.0;
         assert_eq!(trees.log_odds(&features), 1.75);
-        assert_eq!(Trees::parse("1 2\n3 4"), None);
+        assert_eq!(Trees::parse("1 2 3\n4 5"), None);
+        assert_eq!((trees.threshold(false), trees.threshold(true)), (0.5, -0.5));
         assert_eq!(Trees::parse(""), None);
     }
 
     #[test]
     fn there_is_a_model() {
-        assert!(!MODEL.trees.is_empty() && MODEL.threshold.is_finite());
+        assert!(!MODEL.trees.is_empty() && MODEL.thresholds.iter().all(|threshold| threshold.is_finite()));
     }
 }

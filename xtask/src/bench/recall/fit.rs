@@ -17,6 +17,8 @@ pub struct Prompt {
     pub is_answerable: bool,
     /// `true` if it is about real sessions.
     pub is_real: bool,
+    /// `true` if it is in another language than English.
+    pub is_foreign: bool,
 }
 
 impl Prompt {
@@ -48,9 +50,9 @@ pub struct Outcome {
     pub silent: f64,
 }
 
-/// Fits on all prompts. The threshold is the one that helps most with real ones while these shares of lines are wanted and of prompts left
-/// alone, each prompt being judged by trees that never saw it, nor the turns that answer it.
-pub fn fit(prompts: &[Prompt], precision: f64, silent: f64, most: usize) -> (Trees, Outcome) {
+/// Fits on all prompts. The thresholds, for English and for other languages, are those that help most with real ones while these shares of
+/// lines are wanted and of prompts left alone, each prompt being judged by trees that never saw it, nor the turns that answer it.
+pub fn fit(prompts: &[Prompt], precision: f64, silent: f64, most: usize) -> (Trees, [Outcome; 2]) {
     let mut judged: Vec<(usize, Vec<f64>)> = Vec::new();
     for round in 0..ROUNDS {
         let fold_of: Vec<usize> = (0..prompts.len() as u64).map(|at| random(round, at) as usize % FOLDS).collect();
@@ -66,14 +68,17 @@ pub fn fit(prompts: &[Prompt], precision: f64, silent: f64, most: usize) -> (Tre
             );
         }
     }
-    let outcomes = (-60..60).map(|step| {
-        let threshold = f64::from(step) / 20.0;
-        (threshold, outcome(prompts, &judged, threshold, most))
+    let (foreign, english): (Vec<_>, Vec<_>) = judged.into_iter().partition(|(at, _)| prompts[*at].is_foreign);
+    let best = [english, foreign].map(|judged| {
+        let outcomes = (-60..60).map(|step| {
+            let threshold = f64::from(step) / 20.0;
+            (threshold, outcome(prompts, &judged, threshold, most))
+        });
+        let fits = outcomes.filter(|(_, outcome)| outcome.precision >= precision && outcome.silent >= silent);
+        fits.max_by(|one, other| one.1.helped.total_cmp(&other.1.helped)).unwrap_or((f64::INFINITY, Outcome::default()))
     });
-    let fits = outcomes.filter(|(_, outcome)| outcome.precision >= precision && outcome.silent >= silent);
-    let best = fits.max_by(|one, other| one.1.helped.total_cmp(&other.1.helped)).unwrap_or((f64::INFINITY, Outcome::default()));
     let all: Vec<&Row> = prompts.iter().flat_map(|prompt| &prompt.rows).collect();
-    (Trees { threshold: best.0, ..boost(&all) }, best.1)
+    (Trees { thresholds: best.map(|(threshold, _)| threshold), ..boost(&all) }, best.map(|(_, outcome)| outcome))
 }
 
 fn outcome(prompts: &[Prompt], judged: &[(usize, Vec<f64>)], threshold: f64, most: usize) -> Outcome {
@@ -131,7 +136,7 @@ fn boost(rows: &[&Row]) -> Trees {
         }
         trees.push(tree);
     }
-    Trees { threshold: f64::INFINITY, intercept, trees }
+    Trees { thresholds: [f64::INFINITY; 2], intercept, trees }
 }
 
 /// Facts about the rows while a tree grows.
@@ -202,14 +207,22 @@ mod tests {
                 features[3] = (random(1, at) % 100) as f64 / 100.0;
                 features[5] = (random(2, at) % 100) as f64 / 100.0;
                 let is_wanted = features[3] > 0.6;
-                Prompt { rows: vec![(features, is_wanted)], turns: vec![at.to_string()], is_answerable: is_wanted, is_real: true }
+                Prompt {
+                    rows: vec![(features, is_wanted)],
+                    turns: vec![at.to_string()],
+                    is_answerable: is_wanted,
+                    is_real: true,
+                    is_foreign: at % 2 == 0,
+                }
             })
             .collect();
-        let (trees, outcome) = fit(&prompts, 0.9, 0.9, 1);
-        assert!(outcome.helped > 0.9 && outcome.precision > 0.9 && outcome.silent > 0.9, "{outcome:?}");
-        let mut features = [0.0; FEATURES.len()];
-        assert!(trees.log_odds(&features) < trees.threshold);
-        features[3] = 0.9;
-        assert!(trees.log_odds(&features) >= trees.threshold);
+        let (trees, outcomes) = fit(&prompts, 0.9, 0.9, 1);
+        for (outcome, threshold) in outcomes.into_iter().zip(trees.thresholds) {
+            assert!(outcome.helped > 0.9 && outcome.precision > 0.9 && outcome.silent > 0.9, "{outcome:?}");
+            let mut features = [0.0; FEATURES.len()];
+            assert!(trees.log_odds(&features) < threshold);
+            features[3] = 0.9;
+            assert!(trees.log_odds(&features) >= threshold);
+        }
     }
 }

@@ -117,47 +117,47 @@ fn fit_weights(folder: &Path) -> Result<bool> {
     let mut prompts = Vec::new();
     let mut corpus = real::archive(folder)?;
     let half = Half::all(&corpus, false)?.swap_remove(0);
-    for question in &half.dataset.questions {
+    for (question, language) in half.dataset.questions.iter().zip(&half.languages) {
         let folder = corpus.folder_of(&question.evidence[0]).unwrap_or_default().to_owned();
-        prompts.push(considered(&mut corpus, &question.question, &folder, &question.evidence, true)?);
+        let considered = considered(&mut corpus, &question.question, &folder, &question.evidence)?;
+        prompts.push(fit::Prompt { is_real: true, is_foreign: language != "en", ..considered });
     }
     for prompt in &half.prompts {
-        prompts.push(considered(&mut corpus, &prompt.prompt, &prompt.folder, &[], true)?);
+        let considered = considered(&mut corpus, &prompt.prompt, &prompt.folder, &[])?;
+        prompts.push(fit::Prompt { is_real: true, is_foreign: prompt.language != "en", ..considered });
     }
     let dataset = Dataset::read(&root().join("fixtures/retrieval/coding.json"))?;
     let mut corpus = Corpus::new(&dataset)?;
     let projects = dataset.projects();
     for question in &dataset.questions {
-        prompts.push(considered(
-            &mut corpus,
-            &question.question,
-            projects[question.evidence[0].as_str()],
-            &question.evidence,
-            false,
-        )?);
+        let project = projects[question.evidence[0].as_str()];
+        prompts.push(considered(&mut corpus, &question.question, project, &question.evidence)?);
     }
     for prompt in Unrelated::read(&root().join("fixtures/retrieval/unrelated.json"))?.prompts {
-        prompts.push(considered(&mut corpus, &prompt.prompt, &prompt.project, &[], false)?);
+        prompts.push(considered(&mut corpus, &prompt.prompt, &prompt.project, &[])?);
     }
-    let (trees, outcome) = fit::fit(&prompts, FITTED_PRECISION, FITTED_SILENCE, FITTED_MOST);
+    let (trees, outcomes) = fit::fit(&prompts, FITTED_PRECISION, FITTED_SILENCE, FITTED_MOST);
     let path = root().join("src/archive/search/relevance/trees.txt");
-    let remark = "# Written by `cargo xtask bench recall --corpus FOLDER --fit`; the first line has threshold and intercept.\n";
+    let remark = "# Written by `cargo xtask bench recall --corpus FOLDER --fit`; the first line has thresholds and intercept.\n";
     fs::write(&path, format!("{remark}{}", trees.to_text()))?;
-    println!(
-        "{} prompts; the real ones, judged by trees that did not see them: {:.1} % helped, {:.1} % of the lines wanted, {:.1} % silent where there is nothing",
-        prompts.len(),
-        100.0 * outcome.helped,
-        100.0 * outcome.precision,
-        100.0 * outcome.silent
-    );
+    println!("{} prompts; the real ones, judged by trees that did not see them:", prompts.len());
+    for (language, outcome) in ["English", "other languages"].into_iter().zip(outcomes) {
+        println!(
+            "{language}: {:.1} % helped, {:.1} % of the lines wanted, {:.1} % silent where there is nothing",
+            100.0 * outcome.helped,
+            100.0 * outcome.precision,
+            100.0 * outcome.silent
+        );
+    }
     Ok(true)
 }
 
-fn considered(corpus: &mut Corpus, prompt: &str, folder: &str, evidence: &[String], is_real: bool) -> Result<fit::Prompt> {
+/// The turns that are considered for a prompt: a made-up one in English, unless the caller says more.
+fn considered(corpus: &mut Corpus, prompt: &str, folder: &str, evidence: &[String]) -> Result<fit::Prompt> {
     let rows = corpus.considered(prompt, folder)?;
     let turns = rows.iter().map(|(turn, _)| turn.clone()).collect();
     let rows = rows.into_iter().map(|(turn, features)| (features, evidence.contains(&turn))).collect();
-    Ok(fit::Prompt { rows, turns, is_answerable: !evidence.is_empty(), is_real })
+    Ok(fit::Prompt { rows, turns, is_answerable: !evidence.is_empty(), is_real: false, is_foreign: false })
 }
 
 fn on_real_sessions(folder: &Path, tells_noise: bool) -> Result<bool> {
