@@ -4,6 +4,7 @@ use clap::Subcommand;
 use serde_json::{Value, json};
 
 use super::config::load;
+use super::format::count;
 use super::output::{DIM, styled};
 use super::{CommandOutcome, Output};
 use crate::autopilot::{Phase, Trend, WindowState, WindowStateStore, chart, percent, report_of};
@@ -81,9 +82,8 @@ fn tell(state: &WindowState, config: &config::AutopilotSettings, output: &mut Ou
         output.text(chart(&state.history, config, width))?;
         output.prose(2, "")?;
     }
-    let (cycles, s) = (state.prune_count, if state.prune_count == 1 { "" } else { "s" });
     let session: String = state.session_id.chars().flat_map(char::escape_debug).collect();
-    Ok(output.prose(2, styled(DIM, format!("session {session}, {cycles} optimize cycle{s}")))?)
+    Ok(output.prose(2, styled(DIM, format!("session {session}, {}", count(state.prune_count, "optimize cycle"))))?)
 }
 
 fn as_json(state: &WindowState, config: &config::AutopilotSettings) -> Value {

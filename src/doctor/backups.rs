@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use super::checks::count;
 use super::{HealthCheck, HealthStatus};
 use ctxbridge_patch::journal::Journal;
+use ctxbridge_picker::text::count;
 
 /// Bytes from which on backups that nothing needs are worth a word: less than one client.
 const WORTH_BYTES: u64 = 100_000_000;

@@ -29,6 +29,7 @@ use ctxbridge_patch::catalog::Catalog;
 use ctxbridge_patch::inspect::TargetState;
 use ctxbridge_patch::install::{Installation, Target, discover};
 use ctxbridge_patch::patcher::Patcher;
+use ctxbridge_picker::text::count;
 use ctxbridge_prune::PATCH;
 use ctxbridge_vectors::embed::install;
 
@@ -466,8 +467,4 @@ pub fn model(data: &Path) -> HealthCheck {
             HealthCheck::new("model", HealthStatus::Warning, "not installed: keyword search only", next)
         }
     }
-}
-
-pub(super) fn count(number: u64, name: &str) -> String {
-    format!("{number} {name}{}", if number == 1 { "" } else { "s" })
 }

@@ -1,12 +1,13 @@
 //! The mod, and the way in which contexts are kept small.
 
-use super::checks::{CommandClient, count};
+use super::checks::CommandClient;
 use super::{Environment, HealthCheck, HealthStatus};
 use crate::client_mod::install::ReleaseSupport;
 use crate::client_mod::status::{ModStatus, mod_status};
 use crate::client_mod::way::PruningWay;
 use crate::hook::mod_state::ModState;
 use crate::hook::settings::scope::SettingsScope;
+use ctxbridge_picker::text::count;
 
 /// The mod, beside the patch.
 pub struct ModOnThisMachine {

@@ -5,11 +5,12 @@ use std::path::Path;
 use jiff::tz::TimeZone;
 use serde_json::Value;
 
-use super::checks::{DAY_MS, count};
+use super::checks::DAY_MS;
 use super::{HealthCheck, HealthStatus};
 use crate::hook::HookRunReport;
 use crate::hook::{Event, Log, RECALL_TIMEOUT, Spool};
 use ctxbridge_common::files;
+use ctxbridge_picker::text::count;
 
 /// Reports failures of hooks in the last 24 hours.
 pub fn hooks_log(data: &Path, now_ms: i64) -> HealthCheck {

@@ -20,6 +20,7 @@ use crate::bundle::{BUNDLES_FOLDER, BundleAction, BundleLine, PROJECT_DATA_FOLDE
 use crate::hook::{Event, EventLog};
 use ctxbridge_archive::quote::head;
 use ctxbridge_common::paths::create_private_dir;
+use ctxbridge_picker::text::count;
 
 /// Environment variables that are passed on: enough to start a program.
 const KEPT_VARIABLES: &[&str] = &[
@@ -117,7 +118,7 @@ fn check_settings_edit(events: &[Event], scratch: &Scratch) -> Result<String, St
     let uninstalled = editor.uninstall(&file).map_err(|error| error.to_string())?;
     match (installed.state, uninstalled.state, file.exists()) {
         (InstalledState::Installed, UninstalledState::Deleted, false) => {
-            Ok(format!("{} into settings, and out again", count(wanted.len(), "hook")))
+            Ok(format!("{} into settings, and out again", count(wanted.len() as u64, "hook")))
         }
         _ => Err("settings are not what they were after the hooks were taken out".to_owned()),
     }
@@ -135,11 +136,7 @@ fn check_event_log(events: &[Event], scratch: &Scratch) -> Result<String, String
             return Err(format!("the log of {} is not what the hook was told", event.name()));
         }
     }
-    Ok(format!("{} logged", count(events.len(), "event")))
-}
-
-fn count(number: usize, name: &str) -> String {
-    format!("{number} {name}{}", if number == 1 { "" } else { "s" })
+    Ok(format!("{} logged", count(events.len() as u64, "event")))
 }
 
 /// Checks that prompts and work are recorded in the project.
