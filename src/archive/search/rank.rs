@@ -33,8 +33,9 @@ const OUTSIDE_TIME_FACTOR: f64 = 0.3;
 const MAX_IMPORTANCE_BONUS: f64 = 0.02;
 /// Bonus for a turn of the project that the search is run from.
 const PROJECT_BONUS: f64 = 0.2;
-/// Number of turns that are on the first page because they are the best by words, whatever the model makes of them, or by meaning.
-const FIRST_BY_ONE: usize = 5;
+/// Numbers of turns that are on the first page because they are the best by words, whatever the model makes of them, or by meaning.
+const FIRST_BY_WORDS: usize = 6;
+const FIRST_BY_MEANING: usize = 4;
 /// Word score that the best by words need: what has less has the query's common words.
 const MIN_FIRST_WORDS: f64 = 0.2;
 /// Hits of a first page.
@@ -147,14 +148,17 @@ pub fn rank(candidates: &[Candidate], stages: Stages, around: &RankingContext<'_
     }
     // The best by words are the last to be moved: none of them is pushed off the page.
     if !around.is_foreign {
-        bring_forward(&mut order, &best_by_one(candidates, stages, around, |one| Candidate { words: None, ..one.clone() }));
+        let by_meaning = |one: &Candidate| Candidate { words: None, ..one.clone() };
+        bring_forward(&mut order, &best_by_one(FIRST_BY_MEANING, candidates, stages, around, by_meaning));
     }
-    bring_forward(&mut order, &best_by_one(candidates, stages, around, |one| Candidate { cosine: None, ..one.clone() }));
+    let by_words = |one: &Candidate| Candidate { cosine: None, ..one.clone() };
+    bring_forward(&mut order, &best_by_one(FIRST_BY_WORDS, candidates, stages, around, by_words));
     order
 }
 
 /// The first turns by one of the scores alone, given candidates without the other.
 fn best_by_one(
+    first: usize,
     candidates: &[Candidate],
     stages: Stages,
     around: &RankingContext<'_>,
@@ -166,7 +170,7 @@ fn best_by_one(
         candidate.is_some_and(|one| one.words.map_or(one.cosine.is_some(), |words| words >= MIN_FIRST_WORDS))
     };
     let ranked = rank_once(&candidates, stages, around);
-    ranked.iter().take(FIRST_BY_ONE).filter(is_good).map(|ranked| ranked.at).collect()
+    ranked.iter().take(first).filter(is_good).map(|ranked| ranked.at).collect()
 }
 
 /// Moves these turns to the end of the first page, in their order, unless they are on it.
