@@ -355,8 +355,11 @@ impl Branches {
         while fork.is_none_or(|fork| self.known.len() - fork < RECENT_LINES) && self.load(history) {}
         let behind = fork.map_or(0, |fork| self.known.len() - fork + 1);
         let fork_start = fork.map(|fork| self.node(fork).start);
-        let (left, is_said) = self.left(behind, &path, end);
-        let kept = self.rewound.iter().take_while(|(start, _)| fork_start.is_some_and(|fork| *start <= fork)).count();
+        let kept = self.rewound.iter().take_while(|(_, end)| fork_start.is_some_and(|fork| *end <= fork)).count();
+        // A conversation may have gone on from a note among lines that were rewound: what is behind the note may be on the path now.
+        let around = self.rewound.get(kept).map(|(start, _)| *start);
+        let around = around.filter(|start| fork_start.is_some_and(|fork| *start <= fork));
+        let (left, is_said) = self.left(behind, &path, around, end);
         let before = &self.rewound[kept..];
         if before == left || before.is_empty() && !is_said {
             return None;
@@ -384,8 +387,8 @@ impl Branches {
     }
 
     /// The parts of the file from a line on that are not on the path, and `true` if something was said there. `path` are the
-    /// path's lines there.
-    fn left(&self, behind: usize, path: &HashSet<u64>, end: u64) -> (Vec<(u64, u64)>, bool) {
+    /// path's lines there; `around` is where the part begins that the line is in.
+    fn left(&self, behind: usize, path: &HashSet<u64>, around: Option<u64>, end: u64) -> (Vec<(u64, u64)>, bool) {
         let is_rewound = |start: u64| self.rewound.iter().any(|(from, to)| (*from..*to).contains(&start));
         // Answers of the path, whose other parts and results are sent as well.
         let (mut messages, mut answers) = (HashSet::new(), HashSet::new());
@@ -397,7 +400,7 @@ impl Branches {
             }
         }
         let mut left = Vec::new();
-        let mut open: Option<u64> = None;
+        let mut open = around;
         let mut is_said = false;
         for node in self.known.iter().skip(behind).take_while(|node| node.start < end) {
             let is_on = path.contains(&node.id)

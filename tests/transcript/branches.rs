@@ -205,12 +205,7 @@ impl Client {
                 if self.tree.is_empty() {
                     return;
                 }
-                let to = self.tree[to.index(self.tree.len())].uuid.clone();
-                self.leaf = Some(to.clone());
-                if *noted {
-                    self.lines.push(json!({ "type": "last-prompt", "leafUuid": to, "explicit": true, "sessionId": "s" }));
-                    self.noted = Some(Some(to));
-                }
+                self.rewind(to.index(self.tree.len()), *noted);
             }
             Act::RewindToStart => {
                 if self.tree.len() < 2 {
@@ -228,6 +223,15 @@ impl Client {
                 let to = self.tree[path[to.index(path.len())]].uuid.clone();
                 self.lines.push(json!({ "type": "last-prompt", "leafUuid": to, "sessionId": "s" }));
             }
+        }
+    }
+
+    fn rewind(&mut self, to: usize, is_noted: bool) {
+        let to = self.tree[to].uuid.clone();
+        self.leaf = Some(to.clone());
+        if is_noted {
+            self.lines.push(json!({ "type": "last-prompt", "leafUuid": to, "explicit": true, "sessionId": "s" }));
+            self.noted = Some(Some(to));
         }
     }
 
@@ -275,6 +279,58 @@ fn text(lines: &[Value]) -> (String, Vec<u64>) {
     (text, starts)
 }
 
+/// Compares what is read of a file, in pieces, with what the client sends.
+fn check(client: &Client, cuts: &[prop::sample::Index]) -> Result<(), TestCaseError> {
+    let (text, starts) = text(&client.lines);
+    let bytes = text.as_bytes();
+    let mut cuts: Vec<usize> = cuts.iter().map(|at| at.index(bytes.len() + 1)).collect();
+    cuts.sort_unstable();
+    let (kept, interpreter) = read(bytes, &cuts);
+
+    let is_rewound = |start: u64| interpreter.rewound().iter().any(|(from, to)| (*from..*to).contains(&start));
+    let sent = client.sent();
+    for (at, said) in client.tree.iter().enumerate().filter(|(_, said)| !said.is_note) {
+        let start = starts[said.line];
+        prop_assert_eq!(is_rewound(start), !sent.contains(&at), "line {} of {}", said.line, text);
+        // What was said is in one turn, and the turn is in the conversation if the line is. The mark of a compaction says nothing.
+        let turns: Vec<&Turn> = kept.turns.values().filter(|turn| (turn.start..turn.end).contains(&start)).collect();
+        if !said.is_compaction {
+            prop_assert_eq!(turns.len(), 1, "line {} of {}", said.line, text);
+            prop_assert_eq!(kept.rewound.contains(&turns[0].index), is_rewound(start), "line {} of {}", said.line, text);
+        }
+    }
+    // What is known of a turn is what its bytes say.
+    for turn in kept.turns.values() {
+        let words = text_of(&bytes[turn.start as usize..turn.end as usize]);
+        prop_assert_eq!(turn.content_chars as usize, words.chars().count() + if words.is_empty() { 0 } else { 2 });
+    }
+    // However the bytes come.
+    let (whole, at_once) = read(bytes, &[]);
+    prop_assert_eq!(at_once.rewound(), interpreter.rewound());
+    prop_assert_eq!(whole, kept);
+    Ok(())
+}
+
+/// The conversation goes on from a note that stands among what was rewound, and then from a line behind that note.
+#[test]
+fn what_is_behind_a_note_comes_back() {
+    let mut client = Client::default();
+    let answer = Act::Answer { parts: 1 };
+    client.act(&Act::Prompt);
+    client.act(&answer);
+    client.rewind(0, false);
+    client.act(&Act::Note { hangs: false });
+    client.act(&answer);
+    client.act(&Act::Prompt);
+    client.rewind(0, true);
+    check(&client, &[]).unwrap();
+    client.rewind(2, false);
+    client.act(&Act::Prompt);
+    client.rewind(3, false);
+    client.act(&answer);
+    check(&client, &[]).unwrap();
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(share_of(2_000)))]
 
@@ -284,32 +340,6 @@ proptest! {
         for act in &acts {
             client.act(act);
         }
-        let (text, starts) = text(&client.lines);
-        let bytes = text.as_bytes();
-        let mut cuts: Vec<usize> = cuts.iter().map(|at| at.index(bytes.len() + 1)).collect();
-        cuts.sort_unstable();
-        let (kept, interpreter) = read(bytes, &cuts);
-
-        let is_rewound = |start: u64| interpreter.rewound().iter().any(|(from, to)| (*from..*to).contains(&start));
-        let sent = client.sent();
-        for (at, said) in client.tree.iter().enumerate().filter(|(_, said)| !said.is_note) {
-            let start = starts[said.line];
-            prop_assert_eq!(is_rewound(start), !sent.contains(&at), "line {} of {}", said.line, text);
-            // What was said is in one turn, and the turn is in the conversation if the line is. The mark of a compaction says nothing.
-            let turns: Vec<&Turn> = kept.turns.values().filter(|turn| (turn.start..turn.end).contains(&start)).collect();
-            if !said.is_compaction {
-                prop_assert_eq!(turns.len(), 1, "line {} of {}", said.line, text);
-                prop_assert_eq!(kept.rewound.contains(&turns[0].index), is_rewound(start), "line {} of {}", said.line, text);
-            }
-        }
-        // What is known of a turn is what its bytes say.
-        for turn in kept.turns.values() {
-            let words = text_of(&bytes[turn.start as usize..turn.end as usize]);
-            prop_assert_eq!(turn.content_chars as usize, words.chars().count() + if words.is_empty() { 0 } else { 2 });
-        }
-        // However the bytes come.
-        let (whole, at_once) = read(bytes, &[]);
-        prop_assert_eq!(at_once.rewound(), interpreter.rewound());
-        prop_assert_eq!(whole, kept);
+        check(&client, &cuts)?;
     }
 }
