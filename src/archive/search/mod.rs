@@ -48,7 +48,7 @@ pub use neighbor_context::{context_text, is_short_turn};
 pub use pipeline::search;
 pub use rank::Stages;
 pub use refresh::{RefreshReport, refresh};
-pub use related::{Considered, RelatedQuery, RelatedTurn, consider, related};
+pub use related::{Considered, RelatedQuery, RelatedTurn, consider, is_foreign, related};
 pub use remote::RemoteCandidates;
 pub use searcher::{IndexingProgress, IndexingReport, Searcher};
 pub use snippet::Snippet;

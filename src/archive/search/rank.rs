@@ -33,7 +33,8 @@ const OUTSIDE_TIME_FACTOR: f64 = 0.3;
 const MAX_IMPORTANCE_BONUS: f64 = 0.02;
 /// Bonus for a turn of the project that the search is run from.
 const PROJECT_BONUS: f64 = 0.2;
-/// Numbers of turns that are on the first page because they are the best by words, whatever the model makes of them, or by meaning.
+/// Numbers of turns that are on the first page because they are the best by words, whatever the model makes of them, or by meaning where those
+/// leave room.
 const FIRST_BY_WORDS: usize = 6;
 const FIRST_BY_MEANING: usize = 4;
 /// Word score that the best by words need: what has less has the query's common words.
@@ -138,8 +139,8 @@ pub(super) fn fit(candidate: &Candidate) -> f64 {
     LEXICAL_WEIGHT * words + meaning
 }
 
-/// Returns the order of candidates and, if the stages include them, of their neighbors. The best by words alone and by meaning alone are
-/// among the first.
+/// Returns the order of candidates and, if the stages include them, of their neighbors. The best by words alone are
+/// among the first, and in English those by meaning alone where they leave room.
 pub fn rank(candidates: &[Candidate], stages: Stages, around: &RankingContext<'_>) -> Vec<Ranked> {
     let mut order = rank_once(candidates, stages, around);
     let is_hybrid = candidates.iter().any(|one| one.words.is_some()) && candidates.iter().any(|one| one.cosine.is_some());

@@ -129,6 +129,11 @@ pub fn consider(
     within_deadline(index, about, |index| consider_query(store, index, about, &query))
 }
 
+/// `true` if a text is judged as one in another language than English: there are English words for some of its own.
+pub fn is_foreign(text: &str, tokenizer: &Tokenizer) -> bool {
+    !query_of(text, tokenizer).english.is_empty()
+}
+
 fn within_deadline<T>(
     index: &mut SearchIndex,
     about: &RelatedQuery<'_>,

@@ -17,7 +17,7 @@ pub struct Prompt {
     pub is_answerable: bool,
     /// `true` if it is about real sessions.
     pub is_real: bool,
-    /// `true` if it is in another language than English.
+    /// `true` if it is judged as one in another language than English.
     pub is_foreign: bool,
 }
 

@@ -117,24 +117,22 @@ fn fit_weights(folder: &Path) -> Result<bool> {
     let mut prompts = Vec::new();
     let mut corpus = real::archive(folder)?;
     let half = Half::all(&corpus, false)?.swap_remove(0);
-    for (question, language) in half.dataset.questions.iter().zip(&half.languages) {
+    for question in &half.dataset.questions {
         let folder = corpus.folder_of(&question.evidence[0]).unwrap_or_default().to_owned();
-        let considered = considered(&mut corpus, &question.question, &folder, &question.evidence)?;
-        prompts.push(fit::Prompt { is_real: true, is_foreign: language != "en", ..considered });
+        prompts.push(considered(&mut corpus, &question.question, &folder, &question.evidence, true)?);
     }
     for prompt in &half.prompts {
-        let considered = considered(&mut corpus, &prompt.prompt, &prompt.folder, &[])?;
-        prompts.push(fit::Prompt { is_real: true, is_foreign: prompt.language != "en", ..considered });
+        prompts.push(considered(&mut corpus, &prompt.prompt, &prompt.folder, &[], true)?);
     }
     let dataset = Dataset::read(&root().join("fixtures/retrieval/coding.json"))?;
     let mut corpus = Corpus::new(&dataset)?;
     let projects = dataset.projects();
     for question in &dataset.questions {
         let project = projects[question.evidence[0].as_str()];
-        prompts.push(considered(&mut corpus, &question.question, project, &question.evidence)?);
+        prompts.push(considered(&mut corpus, &question.question, project, &question.evidence, false)?);
     }
     for prompt in Unrelated::read(&root().join("fixtures/retrieval/unrelated.json"))?.prompts {
-        prompts.push(considered(&mut corpus, &prompt.prompt, &prompt.project, &[])?);
+        prompts.push(considered(&mut corpus, &prompt.prompt, &prompt.project, &[], false)?);
     }
     let (trees, outcomes) = fit::fit(&prompts, FITTED_PRECISION, FITTED_SILENCE, FITTED_MOST);
     let path = root().join("src/archive/search/relevance/trees.txt");
@@ -152,12 +150,11 @@ fn fit_weights(folder: &Path) -> Result<bool> {
     Ok(true)
 }
 
-/// The turns that are considered for a prompt: a made-up one in English, unless the caller says more.
-fn considered(corpus: &mut Corpus, prompt: &str, folder: &str, evidence: &[String]) -> Result<fit::Prompt> {
+fn considered(corpus: &mut Corpus, prompt: &str, folder: &str, evidence: &[String], is_real: bool) -> Result<fit::Prompt> {
     let rows = corpus.considered(prompt, folder)?;
     let turns = rows.iter().map(|(turn, _)| turn.clone()).collect();
     let rows = rows.into_iter().map(|(turn, features)| (features, evidence.contains(&turn))).collect();
-    Ok(fit::Prompt { rows, turns, is_answerable: !evidence.is_empty(), is_real: false, is_foreign: false })
+    Ok(fit::Prompt { rows, turns, is_answerable: !evidence.is_empty(), is_real, is_foreign: corpus.is_foreign(prompt) })
 }
 
 fn on_real_sessions(folder: &Path, tells_noise: bool) -> Result<bool> {

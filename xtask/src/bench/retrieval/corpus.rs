@@ -196,6 +196,11 @@ impl Corpus {
         Ok(named)
     }
 
+    /// `true` if a prompt is judged as one in another language than English.
+    pub fn is_foreign(&self, prompt: &str) -> bool {
+        search::is_foreign(prompt, self.index.tokenizer())
+    }
+
     /// The texts that become the vectors of each turn, by the turn's id.
     pub fn texts(&mut self) -> Result<Vec<(String, PassageTexts)>> {
         let mut all = Vec::with_capacity(self.turns.len());
