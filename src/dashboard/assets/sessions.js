@@ -56,8 +56,9 @@ function showSessions() {
 
 /** Shows the hits for some words, or all sessions if there are none. */
 export async function search(words) {
+  // What is being typed stays when the same list is only brought up to date.
+  if (shownWords !== words) byId("words").value = words;
   shownWords = words;
-  byId("words").value = words;
   byId("sessions-title").textContent = words ? `Turns with “${words}”` : "Sessions";
   if (!words) {
     byId("found").textContent = "";
