@@ -69,7 +69,7 @@ fn search_once<C: CandidateSource>(
     };
     let time = named.as_ref().map(|named| named.millis(&request.zone));
     // A model of English makes more of the English words.
-    let embedded = if terms.english.is_empty() { request.text.clone() } else { format!("{}\n{text}", terms.english.join(" ")) };
+    let embedded = if terms.is_foreign() { format!("{}\n{text}", terms.english.join(" ")) } else { request.text.clone() };
     let vector = embed_query(store, catalog, model, request, &embedded, &mut notes)?;
     let mode = match &vector {
         None => Mode::Lexical,
@@ -126,8 +126,8 @@ fn search_once<C: CandidateSource>(
     }
     let candidates = candidates(store, catalog, &pool, allowed.as_ref())?;
     let project = request.folder.as_deref().map(ProjectScope::at);
-    let is_foreign = !terms.english.is_empty();
-    let around = RankingContext { time, project: project.as_ref(), now_ms: request.now.as_millisecond(), is_foreign };
+    let around =
+        RankingContext { time, project: project.as_ref(), now_ms: request.now.as_millisecond(), is_foreign: terms.is_foreign() };
     // What is asked for in a kind of text, or in quotes, has to be in it: neighbors are not.
     let is_strict = !request.kinds.is_empty() || terms.has_quotes();
     let stages = Stages { neighbors: request.stages.neighbors && !is_strict, ..request.stages };

@@ -95,7 +95,7 @@ pub fn related(
     within_deadline(index, about, |index| {
         let considered = consider_query(store, index, about, &query)?;
         let odds = considered.into_iter().map(|one| (MODEL.log_odds(&one.features), one));
-        let threshold = MODEL.threshold(!query.english.is_empty());
+        let threshold = MODEL.threshold(query.is_foreign());
         let mut wanted: Vec<(f64, Considered)> = odds.filter(|(odds, _)| *odds >= threshold).collect();
         wanted.sort_by(|one, other| other.0.total_cmp(&one.0));
         let mut found: Vec<RelatedTurn> = Vec::new();
@@ -129,9 +129,9 @@ pub fn consider(
     within_deadline(index, about, |index| consider_query(store, index, about, &query))
 }
 
-/// `true` if a text is judged as one in another language than English: there are English words for some of its own.
+/// `true` if a text is [judged](QueryTerms::is_foreign) as one in another language than English.
 pub fn is_foreign(text: &str, tokenizer: &Tokenizer) -> bool {
-    !query_of(text, tokenizer).english.is_empty()
+    query_of(text, tokenizer).is_foreign()
 }
 
 fn within_deadline<T>(

@@ -51,6 +51,11 @@ pub struct QueryTerms {
 }
 
 impl QueryTerms {
+    /// `true` if the query is judged as one in another language than English: there are English words for some of its own.
+    pub fn is_foreign(&self) -> bool {
+        !self.english.is_empty()
+    }
+
     /// Reads a query.
     pub fn of(query: &str, tokenizer: &Tokenizer) -> Self {
         let (mut terms, empty) = Self::read(query, tokenizer);

@@ -140,11 +140,10 @@ impl<'t> Subject<'t> {
             }
         });
         // The table knows English; of a text in another language, its terms in English and its names.
-        let is_english = query.english.is_empty();
-        let meant = if is_english {
-            text.to_owned()
-        } else {
+        let meant = if query.is_foreign() {
             query.english.iter().copied().chain(typed_names).collect::<Vec<_>>().join(" ")
+        } else {
+            text.to_owned()
         };
         Self {
             terms,
