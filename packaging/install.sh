@@ -152,7 +152,10 @@ main() {
 
     say "Installed $version as $dir/ctxbridge"
     explain_path "$dir"
-    say "Next: ctxbridge setup"
+    # Where the shell finds it, its name is enough.
+    program=ctxbridge
+    [ "$(command -v ctxbridge || true)" = "$dir/ctxbridge" ] || program="\"$dir/ctxbridge\""
+    say "Next: $program setup"
 }
 
 # In the last line, so that a download that was cut off does nothing.

@@ -152,7 +152,7 @@ pub fn clients(at: &Environment, progress: &dyn Fn(&str)) -> InstalledClients {
             "patch",
             HealthStatus::Warning,
             "no client found",
-            Some("`ctxbridge patch verify PATH` looks at one"),
+            Some("install Claude Code; `ctxbridge patch verify PATH` looks at one elsewhere"),
         ));
     }
     let catalog = match Catalog::embedded() {

@@ -74,7 +74,7 @@ impl PatchListArgs {
                 tell(entry, output)?;
             }
         } else {
-            output.prose(27, "no client found; name one: ctxbridge patch apply PATH")?;
+            output.prose(27, "no client found; install Claude Code, or name one: ctxbridge patch apply PATH")?;
         }
         Ok(if found { CommandOutcome::Yes } else { CommandOutcome::No })
     }

@@ -239,7 +239,8 @@ fn tell_step(step: &SetupStep, outcome: &StepOutcome, is_dry: bool, output: &mut
 fn tell_next(survey: &Survey, outcomes: &[(&SetupStep, StepOutcome)], is_dry: bool, output: &mut Output) -> anyhow::Result<()> {
     let ran = |name: &str| outcomes.iter().any(|(step, outcome)| step.name == name && *outcome == StepOutcome::Ran);
     output.prose(2, "")?;
-    let next = if is_dry {
+    let would_run = is_dry && outcomes.iter().any(|(_, outcome)| *outcome == StepOutcome::Ran);
+    let next = if would_run {
         "Nothing was changed. `ctxbridge setup` does it, and asks before each step."
     } else if survey.client.is_err() {
         "Install Claude Code, then run `ctxbridge setup` again."

@@ -29,7 +29,7 @@ const RUN_AS_OWNER: &str = "run as the user who owns the client";
 pub enum TargetError {
     /// Nothing was named, and there is no `claude` on the `PATH`.
     #[error(
-        "no `claude` on the PATH; name the client: its executable or cli.js, its package folder, or a link to one of them (`ctxbridge patch list` shows what there is)"
+        "no `claude` on the PATH; install Claude Code, or name the client: its executable or cli.js, its package folder, or a link to one of them (`ctxbridge patch list` looks in other places, too)"
     )]
     NotOnPath,
     /// There is no such file.
