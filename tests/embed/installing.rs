@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
+use ctxbridge::vectors::embed::QUANTIZED;
 use ctxbridge::vectors::embed::install::{InstallState, MODEL, MODEL_FILES, ModelSource, VOCABULARY, WEIGHTS, install, status};
 use ctxbridge_testkit::sandbox::{Ran, Sandbox};
 use serde_json::json;
@@ -76,10 +77,15 @@ fn it_is_installed_from_a_folder_once() {
     let times = || {
         MODEL_FILES.each_ref().map(|file| models(&sandbox).join(MODEL).join(file.name).metadata().unwrap().modified().unwrap())
     };
+    // What an installation before had not made, or somebody damaged, is made again.
+    let quantized = models(&sandbox).join(MODEL).join(QUANTIZED);
+    let made = fs::read(&quantized).unwrap();
+    fs::write(&quantized, &made[..1_000]).unwrap();
     let before = times();
     let again = run(&sandbox, &["install", "--from", "/there/is/nothing"]);
     insta::assert_snapshot!(again.stdout, @"nothing to do: minilm-384 is in [ROOT]/data/models/minilm-384 already");
     assert_eq!((again.code, times()), (Some(0), before));
+    assert!(fs::read(&quantized).unwrap() == made);
 }
 
 #[cfg(unix)]
@@ -91,8 +97,8 @@ fn only_the_user_can_read_it() {
     install(&folder, Some(model()), &|_| {}).unwrap();
     let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&folder), 0o700);
-    for file in &MODEL_FILES {
-        assert_eq!(mode(&folder.join(file.name)), 0o600, "{}", file.name);
+    for name in MODEL_FILES.iter().map(|file| file.name).chain([QUANTIZED]) {
+        assert_eq!(mode(&folder.join(name)), 0o600, "{name}");
     }
 }
 

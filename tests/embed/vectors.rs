@@ -4,7 +4,7 @@
 use std::fs;
 
 use ctxbridge::vectors::embed::install::{VOCABULARY, WEIGHTS};
-use ctxbridge::vectors::embed::{EmbedError, Embedder, MAX_TOKENS, MiniLm};
+use ctxbridge::vectors::embed::{EmbedError, Embedder, MAX_TOKENS, MiniLm, QUANTIZED};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -80,6 +80,39 @@ fn a_vector_depends_on_its_text_alone() {
     let mut parallel = MiniLm::with_threads(super::model(), 3).unwrap();
     assert!(parallel.embed(&texts).unwrap() == together);
     assert!(model.embed(&[]).unwrap().is_empty());
+}
+
+/// Quantized weights are what the published ones become, to the bit; damaged ones, or those of another kind of processor, are not used.
+#[test]
+fn vectors_are_the_same_without_the_quantized_weights() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    for name in [VOCABULARY, WEIGHTS] {
+        fs::copy(model().join(name), at(name)).unwrap();
+    }
+    let texts = ["The archive keeps every byte of a transcript.", "Ein Satz", "x"];
+    let vectors = || MiniLm::load(folder.path()).unwrap().embed(&texts).unwrap();
+    let expected = load().embed(&texts).unwrap();
+    assert!(vectors() == expected, "of the published weights");
+    let whole = fs::read(model().join(QUANTIZED)).unwrap();
+    assert!(whole.len() < 12_000_000);
+    for place in [whole.len() / 2, whole.len() - 1, 9] {
+        let mut bytes = whole.clone();
+        bytes[place] ^= 1;
+        fs::write(at(QUANTIZED), bytes).unwrap();
+        assert!(vectors() == expected, "byte {place}");
+    }
+    fs::write(at(QUANTIZED), &whole[..99]).unwrap();
+    assert!(vectors() == expected, "of a torn file");
+    // So these are what is computed with where they are there: the published ones are damaged.
+    fs::write(at(QUANTIZED), &whole).unwrap();
+    let mut published = fs::read(at(WEIGHTS)).unwrap();
+    let of_last_layer = published.len() - 4 * 500_000;
+    published[of_last_layer] ^= 1;
+    fs::write(at(WEIGHTS), &published).unwrap();
+    assert!(vectors() == expected, "of the quantized weights");
+    fs::remove_file(at(QUANTIZED)).unwrap();
+    assert!(matches!(MiniLm::load(folder.path()), Err(EmbedError::Damaged { .. })));
 }
 
 #[test]

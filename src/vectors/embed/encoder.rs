@@ -11,21 +11,37 @@ use rten_tensor::NdTensorView;
 use rten_vecmath::{Gelu, Normalize, NormalizeOptions, Softmax, Sum, SumSquareSub};
 
 use super::EmbedError;
-use super::linear::{Integers, Linear, OutputMode, QuantizedRows};
-use super::weights::Weights;
+use super::linear::{Integers, Linear, OutputMode, QuantizedLinear, QuantizedRows};
 
 /// Numbers for each token.
 pub(super) const HIDDEN: usize = 384;
 const INNER: usize = 1536;
 const LAYERS: usize = 6;
 const HEADS: usize = 12;
-const HEAD: usize = HIDDEN / HEADS;
+pub(super) const HEAD: usize = HIDDEN / HEADS;
+/// Rows of the position embeddings.
+pub(super) const POSITIONS: usize = 512;
 /// Added to the variance, so that equal numbers are not divided by zero.
 const EPSILON: f32 = 1e-12;
 
 /// Rows that go through linear layers at once. With enough of them, weights in the cache are used often; with few enough, the
 /// outputs are still in the cache when they are used.
 const BLOCK_ROWS: usize = 64;
+
+/// A source of an encoder's weights.
+pub(super) trait EncoderSource {
+    /// Reads a linear layer.
+    fn linear(&mut self, name: &str, inputs: usize, outputs: usize) -> Result<QuantizedLinear, EmbedError>;
+
+    /// Reads the linear layers of queries, keys and values, as one.
+    fn attention(&mut self, name: &str) -> Result<QuantizedLinear, EmbedError>;
+
+    /// Reads a tensor that is not quantized, row by row.
+    fn numbers(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>, EmbedError>;
+
+    /// Reads the embeddings of each token's kind and position.
+    fn positions(&mut self) -> Result<Vec<f32>, EmbedError>;
+}
 
 /// Weights of the encoder.
 pub(super) struct Encoder {
@@ -53,10 +69,10 @@ impl Encoder {
     ///
     /// # Errors
     /// If they are not there or not of the shape of this encoder.
-    pub fn read(weights: &mut Weights) -> Result<Self, EmbedError> {
+    pub fn read(source: &mut impl EncoderSource) -> Result<Self, EmbedError> {
         let integers = Integers::new();
-        let first = norm(weights, "embeddings.LayerNorm")?;
-        let layers = (0..LAYERS).map(|number| layer(weights, &integers, number)).collect::<Result<_, _>>()?;
+        let first = norm(source, "embeddings.LayerNorm")?;
+        let layers = (0..LAYERS).map(|number| layer(source, &integers, number)).collect::<Result<_, _>>()?;
         Ok(Self { first, layers })
     }
 
@@ -164,38 +180,20 @@ impl Norm {
     }
 }
 
-fn layer(weights: &mut Weights, integers: &Integers, number: usize) -> Result<Layer, EmbedError> {
+fn layer(source: &mut impl EncoderSource, integers: &Integers, number: usize) -> Result<Layer, EmbedError> {
     let name = |part: &str| format!("encoder.layer.{number}.{part}");
-    let mut linear = |part: &str, inputs: usize, outputs: usize| {
-        let (matrix, bias) = matrix(weights, &name(part), inputs, outputs)?;
-        Ok::<_, EmbedError>(Linear::new(integers, &matrix, bias))
-    };
-    let joined = linear("attention.output.dense", HIDDEN, HIDDEN)?;
-    let inner = linear("intermediate.dense", HIDDEN, INNER)?;
-    let outer = linear("output.dense", INNER, HIDDEN)?;
-    let (mut all, mut biases) = (Vec::with_capacity(3 * HIDDEN * HIDDEN), Vec::with_capacity(3 * HIDDEN));
-    for (part, scale) in [("query", (HEAD as f32).sqrt().recip()), ("key", 1.0), ("value", 1.0)] {
-        let (matrix, bias) = matrix(weights, &name(&format!("attention.self.{part}")), HIDDEN, HIDDEN)?;
-        // How well a query fits is measured in units of the root of its length: here once, not for each pair of tokens.
-        all.extend(matrix.iter().map(|weight| weight * scale));
-        biases.extend(bias.iter().map(|bias| bias * scale));
-    }
+    // In the order of the checksum.
     Ok(Layer {
-        attention: Linear::new(integers, &all, biases),
-        joined,
-        after_attention: norm(weights, &name("attention.output.LayerNorm"))?,
-        inner,
-        outer,
-        after_network: norm(weights, &name("output.LayerNorm"))?,
+        joined: Linear::new(integers, source.linear(&name("attention.output.dense"), HIDDEN, HIDDEN)?),
+        inner: Linear::new(integers, source.linear(&name("intermediate.dense"), HIDDEN, INNER)?),
+        outer: Linear::new(integers, source.linear(&name("output.dense"), INNER, HIDDEN)?),
+        attention: Linear::new(integers, source.attention(&name("attention.self"))?),
+        after_attention: norm(source, &name("attention.output.LayerNorm"))?,
+        after_network: norm(source, &name("output.LayerNorm"))?,
     })
 }
 
-/// Weights and bias of a linear layer.
-fn matrix(weights: &mut Weights, name: &str, inputs: usize, outputs: usize) -> Result<(Vec<f32>, Vec<f32>), EmbedError> {
-    Ok((weights.tensor(&format!("{name}.weight"), &[outputs, inputs])?, weights.tensor(&format!("{name}.bias"), &[outputs])?))
-}
-
-fn norm(weights: &mut Weights, name: &str) -> Result<Norm, EmbedError> {
-    let mut part = |part: &str| weights.tensor(&format!("{name}.{part}"), &[HIDDEN]);
+fn norm(source: &mut impl EncoderSource, name: &str) -> Result<Norm, EmbedError> {
+    let mut part = |part: &str| source.numbers(&format!("{name}.{part}"), &[HIDDEN]);
     Ok(Norm { weight: part("weight")?, bias: part("bias")? })
 }

@@ -15,6 +15,7 @@ use std::time::Duration;
 use serde::Serialize;
 use tempfile::TempDir;
 
+use super::{EmbedError, quantized_weights};
 use ctxbridge_common::digest::{self, Hasher};
 use ctxbridge_common::files::{lock_within, open_lock, private};
 use ctxbridge_common::paths::{PathsError, create_private_dir, data_path};
@@ -153,6 +154,9 @@ pub enum ModelInstallError {
         .0.join("; ")
     )]
     NoSource(Vec<String>),
+    /// The quantized weights cannot be made.
+    #[error(transparent)]
+    Quantized(#[from] EmbedError),
     /// Another process is installing the model.
     #[error("another process has been installing {MODEL} for too long; try again when it is done")]
     Busy,
@@ -212,6 +216,10 @@ pub fn install(folder: &Path, from: Option<&Path>, progress: &dyn Fn(&str)) -> R
     })?;
     progress("checking what is there");
     if status(folder).state == InstallState::Installed {
+        // Whoever may not write there, or has no room, has the model all the same; it takes longer to read.
+        if !quantized_weights::is_present(folder) {
+            let _ = quantized_weights::write(folder);
+        }
         return Ok(None);
     }
     // Everything happens in a folder beside it that gets the name last: what has the name is whole.
@@ -229,6 +237,8 @@ pub fn install(folder: &Path, from: Option<&Path>, progress: &dyn Fn(&str)) -> R
     if folder.exists() {
         fs::rename(folder, work.path().join("damaged")).map_err(fail)?;
     }
+    progress("making the quantized weights");
+    quantized_weights::write(&new)?;
     fs::rename(&new, folder).map_err(fail)?;
     Ok(Some(source))
 }

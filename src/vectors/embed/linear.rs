@@ -15,33 +15,55 @@ use rten_vecmath::MinMax;
 /// The products of integers.
 pub(super) type Integers = GemmExecutor<u8, i8, i32>;
 
-/// Weights and bias.
-pub(super) struct Linear {
-    /// Inputs by outputs.
-    weights: PackedBMatrix<i8>,
-    inputs: usize,
-    /// Value of a quantized weight of 1, for each output.
-    scales: Vec<f32>,
-    /// Result of an input of 1 in every place, for each output. It is subtracted once for each unit that zero is above zero.
-    sums: Vec<f32>,
-    bias: Vec<f32>,
+/// The largest integer that a weight is quantized to.
+pub(super) fn largest_unit(integers: &Integers) -> i8 {
+    if integers.may_saturate() { 63 } else { 127 }
 }
 
-impl Linear {
-    /// Quantizes weights as they are published, outputs by inputs. Must be used with as many threads as it was made with.
-    pub fn new(integers: &Integers, weights: &[f32], bias: Vec<f32>) -> Self {
+/// Weights and bias in integers, one row after the other.
+pub(super) struct QuantizedLinear {
+    /// Outputs by inputs.
+    pub units: Vec<i8>,
+    /// Value of a quantized weight of 1, for each output.
+    pub scales: Vec<f32>,
+    /// Result of an input of 1 in every place, for each output. It is subtracted once for each unit that zero is above zero.
+    pub sums: Vec<f32>,
+    pub bias: Vec<f32>,
+}
+
+impl QuantizedLinear {
+    /// Quantizes weights as they are published, outputs by inputs.
+    pub fn of(weights: &[f32], bias: Vec<f32>, largest_unit: i8) -> Self {
         let (outputs, inputs) = (bias.len(), weights.len() / bias.len());
-        let most = if integers.may_saturate() { 63.0 } else { 127.0 };
         let mut units = Vec::with_capacity(weights.len());
         let mut scales = Vec::with_capacity(outputs);
         let mut sums = Vec::with_capacity(outputs);
         for row in weights.chunks_exact(inputs) {
             let (least, greatest) = MinMax::new(row).dispatch();
-            let scale = least.abs().max(greatest.abs()).max(f32::MIN_POSITIVE) / most;
+            let scale = least.abs().max(greatest.abs()).max(f32::MIN_POSITIVE) / f32::from(largest_unit);
             let sum = Round { row, inverse: scale.recip(), units: &mut units }.dispatch();
             scales.push(scale);
             sums.push(scale * sum as f32);
         }
+        Self { units, scales, sums, bias }
+    }
+}
+
+/// Weights and bias, laid out for the product.
+pub(super) struct Linear {
+    /// Inputs by outputs.
+    weights: PackedBMatrix<i8>,
+    inputs: usize,
+    scales: Vec<f32>,
+    sums: Vec<f32>,
+    bias: Vec<f32>,
+}
+
+impl Linear {
+    /// Lays out weights. Must be used with as many threads as it was made with.
+    pub fn new(integers: &Integers, quantized: QuantizedLinear) -> Self {
+        let QuantizedLinear { units, scales, sums, bias } = quantized;
+        let (outputs, inputs) = (bias.len(), units.len() / bias.len());
         let weights = integers.prepack_b(NdTensorView::from_data([outputs, inputs], &units[..]).transposed());
         Self { weights, inputs, scales, sums, bias }
     }
@@ -202,7 +224,7 @@ mod tests {
             let mut numbers = |count: usize| Vec::from_iter((0..count).map(|_| number()));
             let (weights, bias, values) = (numbers(outputs * inputs), numbers(outputs), numbers(count * inputs));
             let integers = Integers::new();
-            let linear = Linear::new(&integers, &weights, bias.clone());
+            let linear = Linear::new(&integers, QuantizedLinear::of(&weights, bias.clone(), largest_unit(&integers)));
             let mut rows = QuantizedRows::default();
             rows.set(&values, inputs);
             let mut found = vec![1.0; count * outputs];
@@ -225,7 +247,8 @@ mod tests {
     #[test]
     fn rows_of_zeros_and_of_one_number_are_exact() {
         let integers = Integers::new();
-        let linear = Linear::new(&integers, &[1.0, -1.0, 0.0, 0.0], vec![0.5, 0.25]);
+        let quantized = QuantizedLinear::of(&[1.0, -1.0, 0.0, 0.0], vec![0.5, 0.25], largest_unit(&integers));
+        let linear = Linear::new(&integers, quantized);
         let mut rows = QuantizedRows::default();
         rows.set(&[0.0, 0.0, -3.0, -3.0, 2.0, -2.0], 2);
         let mut found = [0.0; 6];

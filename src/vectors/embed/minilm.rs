@@ -1,7 +1,7 @@
 /*!
 `minilm-384`: all-MiniLM-L6-v2 (Wang et al. 2020; Reimers and Gurevych 2019), the mean of its rows, brought to length 1.
 
-Weights are rounded to 8 bits as they are read. Over 128 texts, the least cosine with the vectors of the published weights was 0.998.
+Weights are rounded to 8 bits. Over 128 texts, the least cosine with the vectors of the published weights was 0.998.
 */
 
 use std::io;
@@ -10,8 +10,11 @@ use std::path::Path;
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-use super::encoder::{Encoder, HIDDEN};
+use super::encoder::{Encoder, EncoderSource, HIDDEN};
 use super::install::{VOCABULARY, WEIGHTS};
+use super::linear::{Integers, largest_unit};
+use super::published::PublishedWeights;
+use super::quantized_weights::QuantizedWeights;
 use super::weights::{TensorRows, Weights};
 use super::wordpiece::{TokenId, WORDS, WordPiece, framed};
 use super::{EmbedError, Embedder};
@@ -19,10 +22,6 @@ use ctxbridge_common::files;
 
 /// The encoder was trained on texts of this many tokens; of a longer text only the start counts.
 pub const MAX_TOKENS: usize = 256;
-/// Rows of the position embeddings.
-const POSITIONS: usize = 512;
-/// CRC-32 of all tensors that are read whole, in the order in which they are.
-const CHECKSUM: u32 = 0x43ef_44be;
 /// Texts whose tokens are in memory at once: 0.4 MB each.
 const BATCH_TEXTS: usize = 64;
 
@@ -61,17 +60,9 @@ impl MiniLm {
         let vocabulary = WordPiece::read(&vocabulary).map_err(|what| EmbedError::Damaged { path, what })?;
         let threads = ThreadPoolBuilder::new().num_threads(threads.max(1)).build()?;
         let mut weights = Weights::open(&folder.join(WEIGHTS))?;
-        // How weights are laid out depends on the number of threads.
-        let encoder = threads.install(|| Encoder::read(&mut weights))?;
         let words = weights.rows("embeddings.word_embeddings.weight", [WORDS, HIDDEN])?;
-        let kinds = weights.tensor("embeddings.token_type_embeddings.weight", &[2, HIDDEN])?;
-        let mut positions = weights.tensor("embeddings.position_embeddings.weight", &[POSITIONS, HIDDEN])?;
-        for position in positions.chunks_exact_mut(HIDDEN) {
-            position.iter_mut().zip(&kinds).for_each(|(number, kind)| *number += kind);
-        }
-        if weights.checksum() != CHECKSUM {
-            return Err(weights.damaged(format!("the checksum of its weights is {:08x}, not {CHECKSUM:08x}", weights.checksum())));
-        }
+        // How weights are laid out depends on the number of threads.
+        let (encoder, positions) = threads.install(|| read_encoder(folder, &mut weights))?;
         Ok(Self { vocabulary, weights, words, positions, encoder, threads })
     }
 
@@ -135,6 +126,24 @@ impl Embedder for MiniLm {
         }
         Err(self.weights.damaged("a vector is not of numbers"))
     }
+}
+
+/// Reads the encoder and its positions: quantized where they are there and whole, else as they were published.
+fn read_encoder(folder: &Path, weights: &mut Weights) -> Result<(Encoder, Vec<f32>), EmbedError> {
+    fn read(source: &mut impl EncoderSource) -> Result<(Encoder, Vec<f32>), EmbedError> {
+        Ok((Encoder::read(source)?, source.positions()?))
+    }
+    let largest_unit = largest_unit(&Integers::new());
+    if let Some(mut quantized) = QuantizedWeights::open(folder, largest_unit)
+        && let Ok(encoder) = read(&mut quantized)
+        && quantized.is_whole()
+    {
+        return Ok(encoder);
+    }
+    let mut published = PublishedWeights { weights, largest_unit };
+    let encoder = read(&mut published)?;
+    published.check()?;
+    Ok(encoder)
 }
 
 /// The mean of all rows, at length 1.

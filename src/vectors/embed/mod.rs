@@ -12,6 +12,8 @@ pub mod install;
 mod linear;
 mod minilm;
 mod model;
+mod published;
+mod quantized_weights;
 pub mod static_embedding;
 mod weights;
 mod wordpiece;
@@ -22,6 +24,7 @@ use std::path::PathBuf;
 pub use hash::{Hash768, is_hash_of};
 pub use minilm::{MAX_TOKENS, MiniLm};
 pub use model::EmbeddingModel;
+pub use quantized_weights::QUANTIZED;
 
 /// Makes vectors of texts: texts with similar meaning have vectors that point in similar directions.
 pub trait Embedder: Send {
@@ -47,6 +50,14 @@ pub enum EmbedError {
     /// A file cannot be read.
     #[error("cannot read {path}: {cause}")]
     Read {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        cause: io::Error,
+    },
+    /// A file of ours cannot be written.
+    #[error("cannot write {path}: {cause}")]
+    Write {
         /// The file.
         path: PathBuf,
         /// The cause.

@@ -1,4 +1,4 @@
-//! The weights of the model, as in `model.safetensors`: a header with names, shapes and offsets, then 32-bit floats.
+//! Weights as in `model.safetensors`: a header with names, shapes and offsets, then numbers.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -64,11 +64,28 @@ impl Weights {
     /// # Errors
     /// If it is not there, has another shape, or holds what is not a number.
     pub fn tensor(&mut self, name: &str, shape: &[usize]) -> Result<Vec<f32>, EmbedError> {
-        let place = self.place(name, shape)?;
+        let place = self.place(name, Dtype::F32, shape)?;
         let mut numbers = Vec::with_capacity(shape.iter().product());
         self.read(place, name, &mut numbers)?;
         self.checksum.update(&self.buffer);
         Ok(numbers)
+    }
+
+    /// Reads a tensor of 8-bit integers of this shape, row by row.
+    ///
+    /// # Errors
+    /// If it is not there or has another shape.
+    pub fn integers(&mut self, name: &str, shape: &[usize]) -> Result<Vec<i8>, EmbedError> {
+        let place = self.place(name, Dtype::I8, shape)?;
+        self.read_bytes(place)?;
+        self.checksum.update(&self.buffer);
+        // In place: new memory costs more than what is read into it.
+        Ok(std::mem::take(&mut self.buffer).into_iter().map(u8::cast_signed).collect())
+    }
+
+    /// What the header says under a name, beside the tensors.
+    pub fn remark(&self, name: &str) -> Option<&str> {
+        self.tensors.metadata().as_ref()?.get(name).map(String::as_str)
     }
 
     /// Returns the location of a tensor's rows.
@@ -76,7 +93,7 @@ impl Weights {
     /// # Errors
     /// If it is not there or has another shape.
     pub fn rows(&self, name: &'static str, shape: [usize; 2]) -> Result<TensorRows, EmbedError> {
-        let place = self.place(name, &shape)?;
+        let place = self.place(name, Dtype::F32, &shape)?;
         Ok(TensorRows { name, begin: place.start, length: shape[1] })
     }
 
@@ -100,10 +117,10 @@ impl Weights {
         EmbedError::Damaged { path: self.path.clone(), what: what.into() }
     }
 
-    fn place(&self, name: &str, shape: &[usize]) -> Result<Range<u64>, EmbedError> {
+    fn place(&self, name: &str, dtype: Dtype, shape: &[usize]) -> Result<Range<u64>, EmbedError> {
         let tensor = self.tensors.info(name).ok_or_else(|| self.damaged(format!("it has no {name}")))?;
-        if tensor.dtype != Dtype::F32 || tensor.shape != shape {
-            return Err(self.damaged(format!("{name} is {:?} {:?}, not F32 {shape:?}", tensor.dtype, tensor.shape)));
+        if tensor.dtype != dtype || tensor.shape != shape {
+            return Err(self.damaged(format!("{name} is {:?} {:?}, not {dtype:?} {shape:?}", tensor.dtype, tensor.shape)));
         }
         // `Metadata` has checked that the tensors lie one behind the other and have the bytes of their shapes.
         let (begin, end) = tensor.data_offsets;
@@ -111,12 +128,7 @@ impl Weights {
     }
 
     fn read(&mut self, place: Range<u64>, name: &str, numbers: &mut Vec<f32>) -> Result<(), EmbedError> {
-        self.buffer.resize((place.end - place.start) as usize, 0);
-        let read = self.file.seek(SeekFrom::Start(place.start)).and_then(|_| self.file.read_exact(&mut self.buffer));
-        read.map_err(|cause| match cause.kind() {
-            io::ErrorKind::UnexpectedEof => self.damaged("it is too short"),
-            _ => EmbedError::Read { path: self.path.clone(), cause },
-        })?;
+        self.read_bytes(place)?;
         let before = numbers.len();
         numbers.extend(self.buffer.chunks_exact(4).map(|bytes| f32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]])));
         // Not `all`, which stops at the first and so looks at one after the other.
@@ -124,6 +136,15 @@ impl Weights {
             return Ok(());
         }
         Err(self.damaged(format!("{name} holds what is not a number")))
+    }
+
+    fn read_bytes(&mut self, place: Range<u64>) -> Result<(), EmbedError> {
+        self.buffer.resize((place.end - place.start) as usize, 0);
+        let read = self.file.seek(SeekFrom::Start(place.start)).and_then(|_| self.file.read_exact(&mut self.buffer));
+        read.map_err(|cause| match cause.kind() {
+            io::ErrorKind::UnexpectedEof => self.damaged("it is too short"),
+            _ => EmbedError::Read { path: self.path.clone(), cause },
+        })
     }
 }
 

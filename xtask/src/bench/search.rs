@@ -8,6 +8,7 @@ use anyhow::{Context as _, Result, ensure};
 use ctxbridge::archive::search::query::QueryTerms;
 use ctxbridge::archive::search::{Mode, SearchIndex, SearchRequest, Searcher};
 use ctxbridge::archive::store::sqlite::{LockPolicy, SqliteStore};
+use ctxbridge::vectors::embed::QUANTIZED;
 use ctxbridge::vectors::embed::install::{self, MODEL};
 use ctxbridge_testkit::Rng;
 use ctxbridge_testkit::transcript::Kind;
@@ -191,8 +192,8 @@ fn give_vectors(data: &Path) -> Result<usize> {
 
 fn link(from: &Path, to: &Path) -> Result<()> {
     std::fs::create_dir_all(to)?;
-    for file in &install::MODEL_FILES {
-        let (from, to) = (from.join(file.name), to.join(file.name));
+    for name in install::MODEL_FILES.iter().map(|file| file.name).chain([QUANTIZED]) {
+        let (from, to) = (from.join(name), to.join(name));
         if std::fs::hard_link(&from, &to).is_err() {
             std::fs::copy(&from, &to).with_context(|| format!("cannot copy {}", from.display()))?;
         }

@@ -132,7 +132,11 @@ fn it_installs_runs_and_is_replaced_in_any_shell() {
         let folder = machine.home().join(".local/bin").display().to_string();
         let said = done(machine.installer(shell).output().unwrap());
         assert!(said.contains(&format!("Installed ctxbridge {VERSION} as {folder}/ctxbridge")), "{shell}: {said}");
-        assert!(said.contains(&format!("export PATH=\"{folder}:$PATH\"")) && said.ends_with(&format!("Next: \"{folder}/ctxbridge\" setup\n")), "{said}");
+        assert!(
+            said.contains(&format!("export PATH=\"{folder}:$PATH\""))
+                && said.ends_with(&format!("Next: \"{folder}/ctxbridge\" setup\n")),
+            "{said}"
+        );
         assert_eq!(done(Command::new(machine.program()).args(["say", "a b"]).output().unwrap()), "[a b]");
 
         fs::write(machine.program(), "an old one").unwrap();
