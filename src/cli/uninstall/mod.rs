@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde_json::json;
 
@@ -255,12 +256,34 @@ fn own_folders() -> Vec<OwnFolder> {
     existing.map(|(what, path, names)| OwnFolder { what, bytes: bytes_below(&path), path, names }).collect()
 }
 
+/// Pauses between attempts: what works in the background, as after an import, may write meanwhile.
+const REMOVAL_PAUSES_MS: [u64; 5] = [50, 150, 500, 1_000, 2_000];
+
 /// Removes what is ours in a folder, and the folder if nothing else is in it: a variable may have named any folder.
 fn remove_own(folder: &OwnFolder) -> Result<(), String> {
-    let entries = fs::read_dir(&folder.path).map_err(|error| error.to_string())?;
+    let mut pauses = REMOVAL_PAUSES_MS.into_iter();
+    let mut others = loop {
+        match try_remove_own(folder) {
+            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => match pauses.next() {
+                Some(pause) => std::thread::sleep(Duration::from_millis(pause)),
+                None => return Err(error.to_string()),
+            },
+            done => break done.map_err(|error| error.to_string())?,
+        }
+    };
+    if others.is_empty() {
+        return Ok(());
+    }
+    others.sort();
+    others.truncate(3);
+    Err(format!("other files are in it and stay: {}", others.join(", ")))
+}
+
+/// Returns names of files that are not ours.
+fn try_remove_own(folder: &OwnFolder) -> io::Result<Vec<String>> {
     let mut others = Vec::new();
-    for entry in entries {
-        let entry = entry.map_err(|error| error.to_string())?;
+    for entry in fs::read_dir(&folder.path)? {
+        let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
         if !folder.names.iter().any(|own| name.starts_with(own)) {
             others.push(name);
@@ -268,14 +291,12 @@ fn remove_own(folder: &OwnFolder) -> Result<(), String> {
         }
         let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
         let removed = if is_folder { fs::remove_dir_all(entry.path()) } else { fs::remove_file(entry.path()) };
-        files::gone(removed).map_err(|error| format!("{name}: {error}"))?;
+        files::gone(removed).map_err(|error| io::Error::new(error.kind(), format!("{name}: {error}")))?;
     }
     if others.is_empty() {
-        return files::gone(fs::remove_dir(&folder.path)).map_err(|error| error.to_string());
+        files::gone(fs::remove_dir(&folder.path))?;
     }
-    others.sort();
-    others.truncate(3);
-    Err(format!("other files are in it and stay: {}", others.join(", ")))
+    Ok(others)
 }
 
 /// Folders with data that is never removed: those that the user chose, and the work logs of projects.
@@ -338,4 +359,35 @@ fn tell_folders(folders: &[OwnFolder], kept: &[KeptFolder], purge: bool, output:
         output.prose(2, row(folder.bytes, &folder.path, folder.what))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    #[test]
+    fn a_folder_that_is_written_to_meanwhile_goes() {
+        let scratch = tempfile::tempdir().unwrap();
+        let path = scratch.path().join("data");
+        let archive = path.join("archive");
+        fs::create_dir_all(&archive).unwrap();
+        for number in 0..200 {
+            fs::write(archive.join(number.to_string()), "").unwrap();
+        }
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let begin = Instant::now();
+                while begin.elapsed() < Duration::from_millis(150) {
+                    // Where the folder is gone, nothing is written any more.
+                    for number in 0..50 {
+                        _ = fs::write(archive.join(format!("more-{number}")), "");
+                    }
+                }
+            });
+            remove_own(&OwnFolder { what: "", path: path.clone(), bytes: 0, names: &["archive"] }).unwrap();
+        });
+        assert!(!path.exists());
+    }
 }
