@@ -244,6 +244,8 @@ fn tell_next(survey: &Survey, outcomes: &[(&SetupStep, StepOutcome)], is_dry: bo
         "Nothing was changed. `ctxbridge setup` does it, and asks before each step."
     } else if survey.client.is_err() {
         "Install Claude Code, then run `ctxbridge setup` again."
+    } else if is_dry {
+        "Nothing was changed, and nothing is left to do."
     } else if ran("mod") || ran("hooks") {
         "It takes effect in the next session. Next: `ctxbridge sessions`, `ctxbridge doctor`."
     } else {

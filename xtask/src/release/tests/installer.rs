@@ -285,6 +285,7 @@ fn a_folder_may_be_named_and_its_place_on_the_path_is_said() {
     earlier.push(&path);
     let said = done(machine.installer("sh").env("CTXBRIDGE_INSTALL_DIR", &folder).env("PATH", earlier).output().unwrap());
     assert!(said.contains("Another one comes first on your PATH"), "{said}");
+    assert!(said.ends_with(&format!("Next: \"{}/ctxbridge\" setup\n", folder.display())), "{said}");
 }
 
 #[test]
