@@ -15,9 +15,9 @@ use std::time::Duration;
 use serde::Serialize;
 use tempfile::TempDir;
 
-use super::{EmbedError, quantized_weights};
+use super::quantized_weights;
 use ctxbridge_common::digest::{self, Hasher};
-use ctxbridge_common::files::{lock_within, open_lock, private};
+use ctxbridge_common::files::{lock_within, open_lock, patiently, private};
 use ctxbridge_common::paths::{PathsError, create_private_dir, data_path};
 
 /// Name of the model, and of its folder.
@@ -154,9 +154,6 @@ pub enum ModelInstallError {
         .0.join("; ")
     )]
     NoSource(Vec<String>),
-    /// The quantized weights cannot be made.
-    #[error(transparent)]
-    Quantized(#[from] EmbedError),
     /// Another process is installing the model.
     #[error("another process has been installing {MODEL} for too long; try again when it is done")]
     Busy,
@@ -216,10 +213,7 @@ pub fn install(folder: &Path, from: Option<&Path>, progress: &dyn Fn(&str)) -> R
     })?;
     progress("checking what is there");
     if status(folder).state == InstallState::Installed {
-        // Whoever may not write there, or has no room, has the model all the same; it takes longer to read.
-        if !quantized_weights::is_present(folder) {
-            let _ = quantized_weights::write(folder);
-        }
+        make_quantized(folder);
         return Ok(None);
     }
     // Everything happens in a folder beside it that gets the name last: what has the name is whole.
@@ -234,13 +228,18 @@ pub fn install(folder: &Path, from: Option<&Path>, progress: &dyn Fn(&str)) -> R
         }
         None => fetch(&work, &new, progress)?,
     };
+    progress("quantizing");
+    make_quantized(&new);
     if folder.exists() {
         fs::rename(folder, work.path().join("damaged")).map_err(fail)?;
     }
-    progress("making the quantized weights");
-    quantized_weights::write(&new)?;
-    fs::rename(&new, folder).map_err(fail)?;
+    patiently(|| fs::rename(&new, folder)).map_err(fail)?;
     Ok(Some(source))
+}
+
+/// Makes the quantized weights. Whoever may not write there, or has no room for them, has the model all the same; it takes longer to read.
+fn make_quantized(folder: &Path) {
+    let _ = quantized_weights::make(folder);
 }
 
 /// Tries one source after the other. A source with other files ends it: going on would hide that.

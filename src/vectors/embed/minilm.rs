@@ -130,18 +130,14 @@ impl Embedder for MiniLm {
 
 /// Reads the encoder and its positions: quantized where they are there and whole, else as they were published.
 fn read_encoder(folder: &Path, weights: &mut Weights) -> Result<(Encoder, Vec<f32>), EmbedError> {
-    fn read(source: &mut impl EncoderSource) -> Result<(Encoder, Vec<f32>), EmbedError> {
-        Ok((Encoder::read(source)?, source.positions()?))
-    }
     let largest_unit = largest_unit(&Integers::new());
-    if let Some(mut quantized) = QuantizedWeights::open(folder, largest_unit)
-        && let Ok(encoder) = read(&mut quantized)
-        && quantized.is_whole()
-    {
-        return Ok(encoder);
-    }
     let mut published = PublishedWeights { weights, largest_unit };
-    let encoder = read(&mut published)?;
+    if let Some((encoder, positions)) = QuantizedWeights::read(folder, largest_unit)
+        && published.has_positions(&positions)
+    {
+        return Ok((encoder, positions));
+    }
+    let encoder = (Encoder::read(&mut published)?, published.positions()?);
     published.check()?;
     Ok(encoder)
 }

@@ -6,7 +6,11 @@ use super::linear::QuantizedLinear;
 use super::weights::Weights;
 
 /// CRC-32 of all tensors that are read, in the order in which they are.
-pub(super) const CHECKSUM: u32 = 0x43ef_44be;
+const CHECKSUM: u32 = 0x43ef_44be;
+
+/// Embeddings of each token's kind and position.
+const KINDS: &str = "embeddings.token_type_embeddings.weight";
+const POSITION_EMBEDDINGS: &str = "embeddings.position_embeddings.weight";
 
 /// The published weights of an encoder.
 pub(super) struct PublishedWeights<'w> {
@@ -24,6 +28,16 @@ impl PublishedWeights<'_> {
             CHECKSUM => Ok(()),
             found => Err(self.weights.damaged(format!("the checksum of its weights is {found:08x}, not {CHECKSUM:08x}"))),
         }
+    }
+
+    /// `true` if these may be what positions were made of: another model of this shape has others.
+    pub fn has_positions(&mut self, positions: &[f32]) -> bool {
+        let names = [(KINDS, 2), (POSITION_EMBEDDINGS, POSITIONS)];
+        let first_rows = names.map(|(name, count)| {
+            let mut row = Vec::new();
+            self.weights.rows(name, [count, HIDDEN]).and_then(|rows| self.weights.row(&rows, 0, &mut row)).map(|()| row)
+        });
+        matches!(first_rows, [Ok(kind), Ok(position)] if position.iter().zip(&kind).map(|(a, b)| a + b).eq(positions[..HIDDEN].iter().copied()))
     }
 
     /// Weights and bias of a linear layer.
@@ -55,8 +69,8 @@ impl EncoderSource for PublishedWeights<'_> {
     }
 
     fn positions(&mut self) -> Result<Vec<f32>, EmbedError> {
-        let kinds = self.weights.tensor("embeddings.token_type_embeddings.weight", &[2, HIDDEN])?;
-        let mut positions = self.weights.tensor("embeddings.position_embeddings.weight", &[POSITIONS, HIDDEN])?;
+        let kinds = self.weights.tensor(KINDS, &[2, HIDDEN])?;
+        let mut positions = self.weights.tensor(POSITION_EMBEDDINGS, &[POSITIONS, HIDDEN])?;
         for position in positions.chunks_exact_mut(HIDDEN) {
             position.iter_mut().zip(&kinds).for_each(|(number, kind)| *number += kind);
         }

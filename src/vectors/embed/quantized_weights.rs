@@ -1,12 +1,11 @@
 /*!
-The weights, quantized, in a file of 11 MB beside the published one of 91: who searches once reads a quarter, and computes nothing.
+The weights, quantized, in a file of 12 MB beside the published one of 91: who searches once reads a quarter, and computes nothing.
 
 The file is made at the installation. Where there is none, or it is damaged or of another kind of processor, the published weights are read:
 the vectors are the same.
 */
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::io;
 use std::path::Path;
 
@@ -16,31 +15,29 @@ use super::EmbedError;
 use super::encoder::{Encoder, EncoderSource, HIDDEN, POSITIONS};
 use super::install::WEIGHTS;
 use super::linear::{Integers, QuantizedLinear, largest_unit};
-use super::published::{CHECKSUM, PublishedWeights};
+use super::published::PublishedWeights;
 use super::weights::Weights;
 use ctxbridge_common::files;
 
 /// The file of quantized weights.
 pub const QUANTIZED: &str = "quantized.safetensors";
-/// Name of the remark in its header.
-const REMARK: &str = "source, largest unit and crc32";
+/// CRC-32 of all its tensors, in the order in which they are read: with the largest units that processors have. Whoever changes how weights are
+/// quantized changes these, and files of before are no longer used.
+const CHECKSUMS: [(i8, u32); 2] = [(127, 0x91dd_00f7), (63, 0x4b18_2a2a)];
 
 /// An open file of quantized weights.
 pub(super) struct QuantizedWeights {
     weights: Weights,
-    largest_unit: i8,
 }
 
 impl QuantizedWeights {
-    /// Opens the file in a model's folder; `None` if it is not for these weights and this processor.
-    pub fn open(folder: &Path, largest_unit: i8) -> Option<Self> {
-        let weights = Weights::open(&folder.join(QUANTIZED)).ok()?;
-        weights.remark(REMARK)?.starts_with(&of(largest_unit)).then_some(Self { weights, largest_unit })
-    }
-
-    /// `true` if what was read of the encoder and its positions is what was written.
-    pub fn is_whole(&self) -> bool {
-        self.weights.remark(REMARK) == Some(&remark(self.largest_unit, self.weights.checksum()))
+    /// Reads the encoder and its positions; `None` if they are not there, damaged, of weights other than the published ones, or of another kind
+    /// of processor.
+    pub fn read(folder: &Path, largest_unit: i8) -> Option<(Encoder, Vec<f32>)> {
+        let mut source = Self { weights: Weights::open(&folder.join(QUANTIZED)).ok()? };
+        let encoder = Encoder::read(&mut source).ok()?;
+        let positions = source.positions().ok()?;
+        CHECKSUMS.contains(&(largest_unit, source.weights.checksum())).then_some((encoder, positions))
     }
 }
 
@@ -64,28 +61,25 @@ impl EncoderSource for QuantizedWeights {
     }
 }
 
-/// `true` if a model's folder has a whole file for these weights and this processor.
-pub(super) fn is_present(folder: &Path) -> bool {
-    QuantizedWeights::open(folder, largest_unit(&Integers::new()))
-        .is_some_and(|mut source| Encoder::read(&mut source).is_ok() && source.positions().is_ok() && source.is_whole())
-}
-
-/// Makes the file from the published weights in a model's folder.
+/// Makes the file from the published weights in a model's folder, unless it is there and whole.
 ///
 /// # Errors
 /// If the published weights are damaged, or the file cannot be written.
-pub(super) fn write(folder: &Path) -> Result<(), EmbedError> {
+pub(super) fn make(folder: &Path) -> Result<(), EmbedError> {
     let largest_unit = largest_unit(&Integers::new());
+    if QuantizedWeights::read(folder, largest_unit).is_some() { Ok(()) } else { write(folder, largest_unit) }
+}
+
+fn write(folder: &Path, largest_unit: i8) -> Result<(), EmbedError> {
     let mut weights = Weights::open(&folder.join(WEIGHTS))?;
     let published = PublishedWeights { weights: &mut weights, largest_unit };
-    let mut recorder = Recorder { published, tensors: Vec::new(), checksum: crc32fast::Hasher::new() };
+    let mut recorder = Recorder { published, tensors: Vec::new() };
     Encoder::read(&mut recorder)?;
     recorder.positions()?;
     recorder.published.check()?;
     let path = folder.join(QUANTIZED);
-    let remarks = HashMap::from([(REMARK.to_owned(), remark(largest_unit, recorder.checksum.finalize()))]);
     let tensors = recorder.tensors.iter().map(|tensor| (tensor.name.as_str(), tensor));
-    let written = safetensors::serialize(tensors, Some(remarks)).map_err(io::Error::other);
+    let written = safetensors::serialize(tensors, None).map_err(io::Error::other);
     let written = written.and_then(|bytes| files::replace(&path, &bytes));
     written.map_err(|cause| EmbedError::Write { path, cause })
 }
@@ -120,12 +114,10 @@ impl View for &RecordedTensor {
 struct Recorder<'w> {
     published: PublishedWeights<'w>,
     tensors: Vec<RecordedTensor>,
-    checksum: crc32fast::Hasher,
 }
 
 impl Recorder<'_> {
     fn keep(&mut self, name: String, dtype: Dtype, shape: &[usize], bytes: Vec<u8>) {
-        self.checksum.update(&bytes);
         self.tensors.push(RecordedTensor { name, dtype, shape: shape.to_vec(), bytes });
     }
 
@@ -168,12 +160,26 @@ impl EncoderSource for Recorder<'_> {
     }
 }
 
-/// Which published weights these are of, and how they were quantized.
-fn of(largest_unit: i8) -> String {
-    format!("{CHECKSUM:08x} {largest_unit} ")
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::embed::install;
 
-/// The same, and the CRC-32 of all tensors in the order in which they are read.
-fn remark(largest_unit: i8, checksum: u32) -> String {
-    format!("{}{checksum:08x}", of(largest_unit))
+    /// What is written for one kind of processor is read for that one, and is what the published weights become there.
+    #[test]
+    fn each_kind_of_processor_reads_its_own() {
+        let model = ctxbridge_common::paths::cache_dir().unwrap().join("models").join(install::MODEL);
+        install::install(&model, None, &|_| {}).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::copy(model.join(WEIGHTS), folder.path().join(WEIGHTS)).unwrap();
+        for (own, other) in [(127, 63), (63, 127)] {
+            write(folder.path(), own).unwrap();
+            let mut source = QuantizedWeights { weights: Weights::open(&folder.path().join(QUANTIZED)).unwrap() };
+            Encoder::read(&mut source).unwrap();
+            source.positions().unwrap();
+            assert!(CHECKSUMS.contains(&(own, source.weights.checksum())), "{own}: {:#010x}", source.weights.checksum());
+            assert!(QuantizedWeights::read(folder.path(), own).is_some());
+            assert!(QuantizedWeights::read(folder.path(), other).is_none());
+        }
+    }
 }

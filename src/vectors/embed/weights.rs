@@ -83,11 +83,6 @@ impl Weights {
         Ok(std::mem::take(&mut self.buffer).into_iter().map(u8::cast_signed).collect())
     }
 
-    /// What the header says under a name, beside the tensors.
-    pub fn remark(&self, name: &str) -> Option<&str> {
-        self.tensors.metadata().as_ref()?.get(name).map(String::as_str)
-    }
-
     /// Returns the location of a tensor's rows.
     ///
     /// # Errors
