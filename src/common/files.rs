@@ -176,14 +176,22 @@ pub fn persist(file: NamedTempFile, path: &Path) -> io::Result<File> {
 pub fn patiently<T>(operation: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     /// `ERROR_ACCESS_DENIED`, `ERROR_SHARING_VIOLATION`, `ERROR_LOCK_VIOLATION`.
     const IN_USE: [i32; 3] = [5, 32, 33];
-    retried(operation, |error| cfg!(windows) && error.raw_os_error().is_some_and(|code| IN_USE.contains(&code)))
+    const PAUSES_MS: [u64; 7] = [5, 15, 40, 90, 150, 300, 400];
+    retried(&PAUSES_MS, operation, |error| cfg!(windows) && error.raw_os_error().is_some_and(|code| IN_USE.contains(&code)))
 }
 
-fn retried<T>(mut operation: impl FnMut() -> io::Result<T>, is_passing: impl Fn(&io::Error) -> bool) -> io::Result<T> {
-    const PAUSES_MS: [u64; 7] = [5, 15, 40, 90, 150, 300, 400];
-    for pause in PAUSES_MS {
+/// Does something once more after each of some pauses, in milliseconds, as long as it fails for a reason that may pass.
+///
+/// # Errors
+/// Those of the last attempt.
+pub fn retried<T>(
+    pauses_ms: &[u64],
+    mut operation: impl FnMut() -> io::Result<T>,
+    is_passing: impl Fn(&io::Error) -> bool,
+) -> io::Result<T> {
+    for pause in pauses_ms {
         match operation() {
-            Err(error) if is_passing(&error) => std::thread::sleep(Duration::from_millis(pause)),
+            Err(error) if is_passing(&error) => std::thread::sleep(Duration::from_millis(*pause)),
             done => return done,
         }
     }

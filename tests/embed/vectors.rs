@@ -82,7 +82,7 @@ fn a_vector_depends_on_its_text_alone() {
     assert!(model.embed(&[]).unwrap().is_empty());
 }
 
-/// Quantized weights are what the published ones become, to the bit; damaged ones, or those of another kind of processor, are not used.
+/// Quantized weights are what the published ones become, to the bit; damaged ones, or those beside another model, are not used.
 #[test]
 fn vectors_are_the_same_without_the_quantized_weights() {
     let folder = tempfile::tempdir().unwrap();
@@ -111,6 +111,13 @@ fn vectors_are_the_same_without_the_quantized_weights() {
     published[of_last_layer] ^= 1;
     fs::write(at(WEIGHTS), &published).unwrap();
     assert!(vectors() == expected, "of the quantized weights");
+    // Another model of this shape has other positions; its words are not for this encoder.
+    let length = 8 + u64::from_le_bytes(published[..8].try_into().unwrap()) as usize;
+    let header: serde_json::Value = serde_json::from_slice(&published[8..length]).unwrap();
+    let positions = header["embeddings.position_embeddings.weight"]["data_offsets"][0].as_u64().unwrap() as usize;
+    published[length + positions + 2] ^= 1;
+    fs::write(at(WEIGHTS), &published).unwrap();
+    assert!(matches!(MiniLm::load(folder.path()), Err(EmbedError::Damaged { .. })), "of another model");
     fs::remove_file(at(QUANTIZED)).unwrap();
     assert!(matches!(MiniLm::load(folder.path()), Err(EmbedError::Damaged { .. })));
 }

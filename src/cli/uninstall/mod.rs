@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use serde_json::json;
 
@@ -261,16 +260,9 @@ const REMOVAL_PAUSES_MS: [u64; 5] = [50, 150, 500, 1_000, 2_000];
 
 /// Removes what is ours in a folder, and the folder if nothing else is in it: a variable may have named any folder.
 fn remove_own(folder: &OwnFolder) -> Result<(), String> {
-    let mut pauses = REMOVAL_PAUSES_MS.into_iter();
-    let mut others = loop {
-        match try_remove_own(folder) {
-            Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => match pauses.next() {
-                Some(pause) => std::thread::sleep(Duration::from_millis(pause)),
-                None => return Err(error.to_string()),
-            },
-            done => break done.map_err(|error| error.to_string())?,
-        }
-    };
+    let is_written_to = |error: &io::Error| error.kind() == io::ErrorKind::DirectoryNotEmpty;
+    let removed = files::retried(&REMOVAL_PAUSES_MS, || try_remove_own(folder), is_written_to);
+    let mut others = removed.map_err(|error| error.to_string())?;
     if others.is_empty() {
         return Ok(());
     }
@@ -363,7 +355,7 @@ fn tell_folders(folders: &[OwnFolder], kept: &[KeptFolder], purge: bool, output:
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
+    use std::time::{Duration, Instant};
 
     use super::*;
 

@@ -165,7 +165,7 @@ mod tests {
     use super::*;
     use crate::embed::install;
 
-    /// What is written for one kind of processor is read for that one, and is what the published weights become there.
+    /// The file for one kind of processor is read for that one alone, and has what the published weights become there.
     #[test]
     fn each_kind_of_processor_reads_its_own() {
         let model = ctxbridge_common::paths::cache_dir().unwrap().join("models").join(install::MODEL);
