@@ -149,15 +149,16 @@ fn within_deadline<T>(
     found
 }
 
-/// The words of a text. Of many, the long ones: they are rare more often than not.
+/// The words of a text. Of many, the long ones: they are rare more often than not. Pairs of characters are counted for themselves: there are
+/// many of them, and what they mean is another word.
 fn query_of(text: &str, tokenizer: &Tokenizer) -> QueryTerms {
     let mut query = QueryTerms::of(&text.replace('"', " "), tokenizer);
-    if query.words.len() > MAX_LOOKED_UP_WORDS {
-        let mut longest: Vec<String> = query.words.clone();
-        longest.sort_by_key(|word| Reverse(word.len()));
-        longest.truncate(MAX_LOOKED_UP_WORDS);
-        query.words.retain(|word| longest.contains(word));
+    let (mut pairs, mut words): (Vec<String>, Vec<String>) = query.words.iter().cloned().partition(|word| query.is_pair(word));
+    words.sort_by_key(|word| Reverse(word.chars().count()));
+    for some in [&mut pairs, &mut words] {
+        some.truncate(MAX_LOOKED_UP_WORDS);
     }
+    query.words.retain(|word| words.contains(word) || pairs.contains(word));
     query
 }
 

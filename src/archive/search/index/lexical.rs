@@ -115,6 +115,7 @@ impl SearchIndex {
         let idf = |docs: i64| idf(all.cast_unsigned(), docs.max(0).cast_unsigned());
         let smoothed = |docs: i64| self::idf(all.cast_unsigned() + SMOOTHING, docs.max(0).cast_unsigned());
         let mut asked = LexicalQuery::default();
+        let mut most_score = 0.0_f64;
         for bit in 0..count {
             let mut term = Term {
                 expressions: [const { None }; TABLES.len()],
@@ -126,22 +127,27 @@ impl SearchIndex {
             let mut having: [Listed; TABLES.len()] = Default::default();
             // Of what may stand for each other, only what is somewhere counts.
             let mut of_group = 0.0;
+            let mut weight = 0.0;
             let mut most_docs = 0;
             for (table, groups) in groups.iter().enumerate() {
                 let Some((group, times)) = groups.as_ref().and_then(|groups| groups.get(bit)) else { continue };
                 term.times = *times;
+                let mut of_table = 0.0_f64;
                 for phrase in group {
                     let (listed, docs) = match term.is_listed {
                         true => self.list(TABLES[table], phrase, most)?,
                         false => (None, self.count_with_phrase(TABLES[table], phrase)?),
                     };
-                    of_group += if docs > 0 { TABLES[table].factor * idf(docs) } else { 0.0 };
+                    let of_phrase = if docs > 0 { TABLES[table].factor * idf(docs) } else { 0.0 };
+                    of_group += of_phrase;
+                    of_table = of_table.max(of_phrase);
                     most_docs = docs.max(most_docs);
                     match listed {
                         Some(listed) => having[table] = merge_masks(&having[table], &listed, 1 << bit),
                         None => term.is_listed = false,
                     }
                 }
+                weight += of_table;
                 term.expressions[table] = Some(format!("({})", group.join(" OR ")));
             }
             let anywhere = unite(&having[0], &having[1]);
@@ -155,7 +161,10 @@ impl SearchIndex {
             };
             let of_none: f64 =
                 groups.iter().zip(TABLES).filter(|(groups, _)| groups.is_some()).map(|(_, table)| table.factor * idf(0)).sum();
-            term.weight = term.times * if of_group > 0.0 { of_group } else { of_none };
+            let is_anywhere = of_group > 0.0;
+            most_score += term.times * if is_anywhere { of_group } else { of_none };
+            // One that has a word more that means the same has no more of what is asked.
+            term.weight = term.times * if is_anywhere { weight } else { of_none };
             if term.is_listed {
                 asked.listed = unite(&asked.listed, &anywhere);
                 for (known, having) in asked.listed_in.iter_mut().zip(having) {
@@ -164,7 +173,7 @@ impl SearchIndex {
             }
             asked.terms.push(term);
         }
-        asked.most = (BM25_K1 + 1.0) * asked.terms.iter().map(|term| term.weight).sum::<f64>().max(MIN_IDF);
+        asked.most = (BM25_K1 + 1.0) * most_score.max(MIN_IDF);
         Ok(asked)
     }
 

@@ -16,6 +16,7 @@ pub(super) use prefix::Phrase;
 pub use prefix::WordPrefix;
 pub use quote::Quote;
 
+use self::translate::Translator;
 use super::time::NamedTime;
 use super::tokens::{QueryLanguage, Tokenizer, fold_text, fold_word, is_foreign_stop_word, is_unspaced};
 
@@ -44,8 +45,10 @@ pub struct QueryTerms {
     pub prefixes: Vec<WordPrefix>,
     /// Texts in quotes, which must occur as typed.
     pub quotes: Vec<Quote>,
-    /// English words for those in another language; the words have their stems.
+    /// English words for those in another language.
     pub english: Vec<&'static str>,
+    /// Their stems, by the words that they stand for.
+    pub translated: HashMap<String, String>,
     /// `true` if the query names a time and nothing else to look for.
     pub is_time_only: bool,
 }
@@ -54,6 +57,11 @@ impl QueryTerms {
     /// `true` if the query is judged as one in another language than English: there are English words for some of its own.
     pub fn is_foreign(&self) -> bool {
         !self.english.is_empty()
+    }
+
+    /// `true` for two characters of a script without spaces, as which its texts are indexed.
+    pub fn is_pair(&self, word: &str) -> bool {
+        word.starts_with(is_unspaced) && !self.translated.contains_key(word)
     }
 
     /// Reads a query.
@@ -92,6 +100,7 @@ impl QueryTerms {
         let mut terms = Self::default();
         let mut empty = Vec::new();
         let language = QueryLanguage::of(query);
+        let mut translator = Translator::of(query, &language);
         let mut last: Option<String> = None;
         // Between quotes is every other piece; the last one is not, when nothing closes it.
         let pieces: Vec<&str> = query.split('"').collect();
@@ -124,15 +133,31 @@ impl QueryTerms {
                     terms.prefixes.push(WordPrefix { letters: token.word, stems: Vec::new() });
                 } else {
                     last = Some(token.word.clone());
-                    terms.words.push(token.word);
+                    match translator.word(&typed)[..] {
+                        [] => terms.words.push(token.word),
+                        [english] => terms.add_translated(token.word, english, tokenizer),
+                        // Each part of a compound counts.
+                        ref parts => {
+                            terms.words.push(token.word);
+                            parts.iter().for_each(|english| terms.add_translated((*english).to_owned(), english, tokenizer));
+                        }
+                    }
                 }
             });
-        }
-        if !terms.words.is_empty() {
-            terms.english = translate::english_words(query, &language);
-            terms.words.extend(terms.english.iter().map(|word| tokenizer.stem(word).into_owned()));
+            for (term, english) in translator.unspaced(piece) {
+                terms.add_translated(term, english, tokenizer);
+            }
         }
         (terms, empty)
+    }
+
+    /// Adds a word with the English word for it.
+    fn add_translated(&mut self, word: String, english: &'static str, tokenizer: &Tokenizer) {
+        self.translated.insert(word.clone(), tokenizer.stem(english).into_owned());
+        if !self.english.contains(&english) {
+            self.english.push(english);
+        }
+        self.words.push(word);
     }
 
     /// Removes duplicates.
@@ -141,6 +166,9 @@ impl QueryTerms {
         self.words.retain(|word| seen.insert(word.clone()));
         // A form of two words counts for the first.
         for word in &self.words {
+            if self.translated.get(word).is_some_and(|english| english != word && !seen.insert(english.clone())) {
+                self.translated.remove(word);
+            }
             if let Some(variants) = self.variants.get_mut(word) {
                 variants.retain(|variant| seen.insert(variant.clone()));
             }
@@ -199,7 +227,7 @@ impl QueryTerms {
     /// Returns the patterns for a word and its other forms.
     fn forms<'t>(&'t self, word: &'t str) -> Vec<Phrase<'t>> {
         let variants = self.variants.get(word).into_iter().flatten();
-        std::iter::once(word).chain(variants.map(String::as_str)).map(Phrase::Word).collect()
+        std::iter::once(word).chain(variants.chain(self.translated.get(word)).map(String::as_str)).map(Phrase::Word).collect()
     }
 
     /// Number of groups that must occur, since they are in quotes.
@@ -225,6 +253,7 @@ impl QueryTerms {
     pub fn has_word(&self, word: &str) -> bool {
         self.words.iter().chain(self.quotes.iter().flat_map(|quote| &quote.words)).any(|term| term == word)
             || self.words.iter().filter_map(|term| self.variants.get(term)).flatten().any(|variant| variant == word)
+            || self.words.iter().filter_map(|term| self.translated.get(term)).any(|english| english == word)
             || self.prefixes.iter().chain(self.quotes.iter().flat_map(|quote| &quote.prefixes)).any(|begin| begin.has(word))
     }
 }

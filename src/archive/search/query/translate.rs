@@ -1,66 +1,149 @@
 /*!
 English words for a query in another language: people ask in theirs about sessions whose text is English.
 
-`terms.tsv` has terms of software development: one line each, with English words (space-separated), then those in German, French, Spanish,
-Portuguese, Italian, Russian, Chinese, Japanese and Korean. Words that are English words as well are left out there. They are folded, as those
-of a query are: a process that searches once has no time to do it.
+`terms.tsv` has terms of software development: one line each, with the English word, then those in German, French, Spanish, Portuguese,
+Italian, Russian, Chinese, Japanese and Korean, separated by spaces. They are folded, as those of a query are: a process that searches once
+has no time to do it. There is one English word for each: with several, turns that have all of them come first, whatever they are about.
 */
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+
+use rust_stemmers::{Algorithm, Stemmer};
 
 use crate::search::tokens::{QueryLanguage, fold_text};
 
 const TERMS: &str = include_str!("terms.tsv");
 
 /// Maximum number of English words that are added to a query.
-const MAX_ENGLISH_WORDS: usize = 32;
+const MAX_ENGLISH_WORDS: usize = 48;
 
-/// Column of a language that is recognized by its script.
+/// Columns of the table.
+const GERMAN: usize = 1;
+const FRENCH: usize = 2;
+const SPANISH: usize = 3;
+const PORTUGUESE: usize = 4;
+const ITALIAN: usize = 5;
 const RUSSIAN: usize = 6;
 const CHINESE: usize = 7;
 const JAPANESE: usize = 8;
 const KOREAN: usize = 9;
 
-/// Returns English words for those of a query, in its order; none if it is in English.
-pub(super) fn english_words(query: &str, language: &QueryLanguage) -> Vec<&'static str> {
-    let has = |script: fn(char) -> bool| query.chars().any(script);
-    let mut columns = language.term_columns();
-    if has(|c| matches!(c, '\u{0400}'..='\u{04ff}')) {
-        columns.push(RUSSIAN);
+/// Minimum number of letters of a word whose stem, and of a compound whose parts are looked up; and of a part.
+const MIN_STEMMED_LETTERS: usize = 4;
+const MIN_COMPOUND_LETTERS: usize = 8;
+const MIN_PART_LETTERS: usize = 4;
+/// Letters between two parts of a compound.
+const LINKS: [&str; 4] = ["", "s", "n", "es"];
+
+/// The columns of the table for the languages of a query.
+pub(super) struct Translator {
+    columns: Vec<Column>,
+    /// Number of English words that may still be added.
+    room: usize,
+}
+
+/// A language with the English words for its words.
+struct Column {
+    number: usize,
+    terms: HashMap<&'static str, &'static str>,
+    stemmer: Option<Stemmer>,
+    /// The English words, for compounds.
+    english: HashSet<&'static str>,
+}
+
+impl Translator {
+    /// Returns the columns for a query; none if it is in English.
+    pub fn of(query: &str, language: &QueryLanguage) -> Self {
+        let has = |script: fn(char) -> bool| query.chars().any(script);
+        let mut columns = language.term_columns();
+        if has(|c| matches!(c, '\u{0400}'..='\u{04ff}')) {
+            columns.push(RUSSIAN);
+        }
+        let has_kana = has(|c| matches!(c, '\u{3040}'..='\u{30ff}' | '\u{ff66}'..='\u{ff9d}'));
+        if has_kana {
+            columns.push(JAPANESE);
+        } else if has(|c| matches!(c, '\u{3400}'..='\u{9fff}')) {
+            columns.push(CHINESE);
+        }
+        if has(|c| matches!(c, '\u{ac00}'..='\u{d7a3}')) {
+            columns.push(KOREAN);
+        }
+        Self { columns: columns.into_iter().map(Column::new).collect(), room: MAX_ENGLISH_WORDS }
     }
-    let has_kana = has(|c| matches!(c, '\u{3040}'..='\u{30ff}' | '\u{ff66}'..='\u{ff9d}'));
-    if has_kana {
-        columns.push(JAPANESE);
-    } else if has(|c| matches!(c, '\u{3400}'..='\u{9fff}')) {
-        columns.push(CHINESE);
+
+    /// Returns the English word for a folded word of a language with spaces, or those for the parts of a compound.
+    pub fn word(&mut self, folded: &str) -> Vec<&'static str> {
+        let mut columns = self.columns.iter().filter(|column| column.number < CHINESE);
+        let mut found = columns.find_map(|column| column.word(folded)).unwrap_or_default();
+        found.truncate(self.room);
+        self.room -= found.len();
+        found
     }
-    if has(|c| matches!(c, '\u{ac00}'..='\u{d7a3}')) {
-        columns.push(KOREAN);
-    }
-    let mut found: Vec<&'static str> = Vec::new();
-    let text = fold_text(query);
-    for column in columns {
-        let terms = terms(column);
-        let mut add = |english: &'static str| {
-            for word in english.split(' ') {
-                if !found.contains(&word) && found.len() < MAX_ENGLISH_WORDS {
-                    found.push(word);
+
+    /// Returns the terms in a text without spaces, in its order, with the English word for each.
+    pub fn unspaced(&mut self, text: &str) -> Vec<(String, &'static str)> {
+        let mut found = Vec::new();
+        for column in self.columns.iter().filter(|column| column.number >= CHINESE) {
+            let text = fold_text(text);
+            let mut add = |term: &str, english| found.push((term.to_owned(), english));
+            if column.number == KOREAN {
+                for word in text.split(|c: char| !c.is_alphanumeric()) {
+                    longest_prefix(word, &column.terms).into_iter().for_each(|(length, english)| add(&word[..length], english));
                 }
-            }
-        };
-        if matches!(column, CHINESE | JAPANESE) {
-            longest_matches(&text, &terms, &mut add);
-            continue;
-        }
-        for word in text.split(|c: char| !c.is_alphanumeric() && c != '-').filter(|word| !word.is_empty()) {
-            match terms.get(word) {
-                Some(english) => add(english),
-                None if column == KOREAN => longest_prefix(word, &terms).into_iter().for_each(|(_, english)| add(english)),
-                None => word.split('-').filter_map(|part| terms.get(part)).for_each(|english| add(english)),
+            } else {
+                longest_matches(&text, &column.terms, &mut add);
             }
         }
+        found.truncate(self.room);
+        self.room -= found.len();
+        found
     }
-    found
+}
+
+impl Column {
+    fn new(number: usize) -> Self {
+        let algorithm = match number {
+            GERMAN => Some(Algorithm::German),
+            FRENCH => Some(Algorithm::French),
+            SPANISH => Some(Algorithm::Spanish),
+            PORTUGUESE => Some(Algorithm::Portuguese),
+            ITALIAN => Some(Algorithm::Italian),
+            RUSSIAN => Some(Algorithm::Russian),
+            _ => None,
+        };
+        let english = TERMS.lines().filter(|_| number == GERMAN).filter_map(|line| line.split('\t').next());
+        Self { number, terms: terms(number), stemmer: algorithm.map(Stemmer::create), english: english.collect() }
+    }
+
+    /// Returns the English word for a folded word, or those for its parts.
+    fn word(&self, folded: &str) -> Option<Vec<&'static str>> {
+        let is_compound = self.number == GERMAN && folded.len() >= MIN_COMPOUND_LETTERS && folded.is_ascii();
+        self.form(folded).map(|english| vec![english]).or_else(|| is_compound.then(|| self.parts(folded))?)
+    }
+
+    /// Returns the English word for a folded word, or for one with the same stem.
+    fn form(&self, folded: &str) -> Option<&'static str> {
+        if let Some(english) = self.terms.get(folded) {
+            return Some(english);
+        }
+        let stemmer = self.stemmer.as_ref()?;
+        let begin = folded.char_indices().nth(MIN_STEMMED_LETTERS - 1).map(|(end, _)| &folded[..end])?;
+        let stem = stemmer.stem(folded);
+        let same = self.terms.iter().filter(|(word, _)| word.starts_with(begin) && stemmer.stem(word) == stem);
+        // The order of a map is another one in each process.
+        same.min_by_key(|(word, _)| **word).map(|(_, english)| *english)
+    }
+
+    /// Returns the English words for the two parts of a compound, the first as long as can be. A part may be an English word.
+    fn parts(&self, folded: &str) -> Option<Vec<&'static str>> {
+        let part = |part: &str| self.form(part).or_else(|| self.english.get(part).copied());
+        (MIN_PART_LETTERS..=folded.len().saturating_sub(MIN_PART_LETTERS)).rev().find_map(|at| {
+            let (front, end) = folded.split_at(at);
+            let end = part(end)?;
+            let fronts = LINKS.iter().filter_map(|link| front.strip_suffix(link)).filter(|front| front.len() >= MIN_PART_LETTERS);
+            fronts.into_iter().find_map(part).map(|front| vec![front, end])
+        })
+    }
 }
 
 /// The words of a language with their English ones.
@@ -77,12 +160,12 @@ fn terms(column: usize) -> HashMap<&'static str, &'static str> {
 }
 
 /// Finds the terms in a text without spaces, the longest at each place.
-fn longest_matches(text: &str, terms: &HashMap<&str, &'static str>, add: &mut dyn FnMut(&'static str)) {
+fn longest_matches(text: &str, terms: &HashMap<&str, &'static str>, add: &mut dyn FnMut(&str, &'static str)) {
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
         let taken = match longest_prefix(rest, terms) {
             Some((length, english)) => {
-                add(english);
+                add(&rest[..length], english);
                 length
             }
             None => first.len_utf8(),
@@ -101,10 +184,11 @@ fn longest_prefix(text: &str, terms: &HashMap<&str, &'static str>) -> Option<(us
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::search::tokens::fold_word;
+    use crate::search::query::QueryTerms;
+    use crate::search::tokens::{Tokenizer, fold_word};
 
     fn english(query: &str) -> String {
-        english_words(query, &QueryLanguage::of(query)).join(" ")
+        QueryTerms::of(query, &Tokenizer::default()).english.join(" ")
     }
 
     #[test]
@@ -137,10 +221,7 @@ mod tests {
         for line in TERMS.lines() {
             assert_eq!(line.split('\t').count(), KOREAN + 1, "{line}");
             let english = line.split('\t').next().unwrap_or_default();
-            assert!(
-                !english.is_empty() && english.bytes().all(|byte| byte.is_ascii_lowercase() || b" -".contains(&byte)),
-                "{line}"
-            );
+            assert!(!english.is_empty() && english.bytes().all(|byte| byte.is_ascii_lowercase()), "{line}");
             for word in line.split('\t').skip(1).flat_map(|cell| cell.split(' ')) {
                 assert_eq!(fold_word(word), word, "{line}");
             }
