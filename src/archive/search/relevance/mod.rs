@@ -97,6 +97,8 @@ pub struct Subject<'t> {
     is_of_past: bool,
     meaning: StaticVectors,
     word_count: usize,
+    /// Number of its words that no turn has.
+    unknown: usize,
     /// Weight of a word of one turn.
     most: f64,
 }
@@ -145,8 +147,12 @@ impl<'t> Subject<'t> {
         } else {
             text.to_owned()
         };
+        // No turn in English has pairs of characters, and what they mean is counted.
+        let is_pair = |number: usize| query.is_foreign() && query.words.get(number).is_some_and(|word| query.is_pair(word));
+        let unknown = terms.iter().enumerate().filter(|(number, term)| term.docs == 0 && !is_pair(*number)).count();
         Self {
             terms,
+            unknown,
             words,
             starts,
             names,
@@ -184,7 +190,7 @@ impl<'t> Subject<'t> {
         let next = if scores.own >= scores.best { scores.next } else { scores.best };
         let pairs = prompt.pairs.union(&answer.pairs).count();
         let known_terms = self.terms.iter().filter(|term| term.docs > 0).count();
-        let unknown = self.terms.len() - known_terms;
+        let counted = known_terms + self.unknown;
         let names_said = self.names.iter().filter(|name| prompt.names.contains(*name) || answer.names.contains(*name)).count();
         let best = scores.best.max(f64::MIN_POSITIVE);
         let [prompt_meaning, answer_meaning] =
@@ -205,7 +211,7 @@ impl<'t> Subject<'t> {
             pairs as f64,
             passage / known,
             passage / self.most,
-            unknown as f64 / self.terms.len().max(1) as f64,
+            self.unknown as f64 / counted.max(1) as f64,
             f64::from(self.is_question),
             f64::from(self.is_of_past),
             known_terms as f64,

@@ -50,9 +50,10 @@ pub struct Outcome {
     pub silent: f64,
 }
 
-/// Fits on all prompts. The thresholds, for English and for other languages, are those that help most with real ones while these shares of
-/// lines are wanted and of prompts left alone, each prompt being judged by trees that never saw it, nor the turns that answer it.
-pub fn fit(prompts: &[Prompt], precision: f64, silent: f64, most: usize) -> (Trees, [Outcome; 2]) {
+/// Fits on all prompts. The thresholds, for English and for other languages, are those that are farthest beyond these goals for real ones: by the
+/// lesser of what they have to spare in helped prompts and in wanted lines, where enough others are left alone. Each prompt is judged by trees
+/// that never saw it, nor the turns that answer it.
+pub fn fit(prompts: &[Prompt], goals: [Outcome; 2], most: usize) -> (Trees, [Outcome; 2]) {
     let mut judged: Vec<(usize, Vec<f64>)> = Vec::new();
     for round in 0..ROUNDS {
         let fold_of: Vec<usize> = (0..prompts.len() as u64).map(|at| random(round, at) as usize % FOLDS).collect();
@@ -69,13 +70,14 @@ pub fn fit(prompts: &[Prompt], precision: f64, silent: f64, most: usize) -> (Tre
         }
     }
     let (foreign, english): (Vec<_>, Vec<_>) = judged.into_iter().partition(|(at, _)| prompts[*at].is_foreign);
-    let best = [english, foreign].map(|judged| {
+    let best = [(english, goals[0]), (foreign, goals[1])].map(|(judged, goal)| {
         let outcomes = (-60..60).map(|step| {
             let threshold = f64::from(step) / 20.0;
             (threshold, outcome(prompts, &judged, threshold, most))
         });
-        let fits = outcomes.filter(|(_, outcome)| outcome.precision >= precision && outcome.silent >= silent);
-        fits.max_by(|one, other| one.1.helped.total_cmp(&other.1.helped)).unwrap_or((f64::INFINITY, Outcome::default()))
+        let spare = |outcome: &Outcome| (outcome.helped - goal.helped).min(outcome.precision - goal.precision);
+        let fits = outcomes.filter(|(_, outcome)| outcome.silent >= goal.silent);
+        fits.max_by(|one, other| spare(&one.1).total_cmp(&spare(&other.1))).unwrap_or((f64::INFINITY, Outcome::default()))
     });
     let all: Vec<&Row> = prompts.iter().flat_map(|prompt| &prompt.rows).collect();
     (Trees { thresholds: best.map(|(threshold, _)| threshold), ..boost(&all) }, best.map(|(_, outcome)| outcome))
@@ -216,7 +218,8 @@ mod tests {
                 }
             })
             .collect();
-        let (trees, outcomes) = fit(&prompts, 0.9, 0.9, 1);
+        let goal = Outcome { helped: 0.9, precision: 0.9, silent: 0.9 };
+        let (trees, outcomes) = fit(&prompts, [goal; 2], 1);
         for (outcome, threshold) in outcomes.into_iter().zip(trees.thresholds) {
             assert!(outcome.helped > 0.9 && outcome.precision > 0.9 && outcome.silent > 0.9, "{outcome:?}");
             let mut features = [0.0; FEATURES.len()];

@@ -19,6 +19,7 @@ use anyhow::Result;
 use ctxbridge::hook::RECALL_TIMEOUT;
 
 use self::bundles::Bundled;
+use self::fit::Outcome;
 use self::unrelated::Unrelated;
 use super::retrieval::real::{self, Half};
 use super::retrieval::{Corpus, Dataset, Question};
@@ -106,10 +107,9 @@ fn on_own_sessions(args: &RecallArgs) -> Result<bool> {
     Ok(true)
 }
 
-/// Shares that have to be reached: of lines that are wanted, and of prompts with nothing to recall that get nothing. Wanted are 78 % of the lines,
-/// and 45 % helped; here, both are reached with about five points to spare, which a sample of a hundred prompts takes.
-const FITTED_PRECISION: f64 = 0.83;
-const FITTED_SILENCE: f64 = 0.95;
+/// Goals for prompts in English and in other languages. More are to be left alone than the 92 % that are asked for: they are few.
+const GOALS: [Outcome; 2] =
+    [Outcome { helped: 0.45, precision: 0.78, silent: 0.95 }, Outcome { helped: 0.3, precision: 0.78, silent: 0.95 }];
 /// Maximum number of turns that are told.
 const FITTED_MOST: usize = 1;
 
@@ -135,7 +135,7 @@ fn fit_weights(folder: &Path) -> Result<bool> {
     for prompt in Unrelated::read(&root().join("fixtures/retrieval/unrelated.json"))?.prompts {
         prompts.push(considered(&mut corpus, &prompt.prompt, &prompt.project, &[], false)?);
     }
-    let (trees, outcomes) = fit::fit(&prompts, FITTED_PRECISION, FITTED_SILENCE, FITTED_MOST);
+    let (trees, outcomes) = fit::fit(&prompts, GOALS, FITTED_MOST);
     let path = root().join("src/archive/search/relevance/trees.txt");
     let remark = "# Written by `cargo xtask bench recall --corpus FOLDER --fit`; the first line has thresholds and intercept.\n";
     fs::write(&path, format!("{remark}{}", trees.to_text()))?;
