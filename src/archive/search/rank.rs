@@ -18,7 +18,7 @@ const COSINE_FLOOR: f64 = 0.2;
 /// Weight of words; the weight of meaning is 1.
 const LEXICAL_WEIGHT: f64 = 1.8;
 /// Weight of meaning for a query in another language than English.
-const MEANING_WEIGHT_OF_FOREIGN: f64 = 0.5;
+const MEANING_WEIGHT_OF_FOREIGN: f64 = 0.4;
 /// Exponent of the best word score that word scores are divided by: if even the best has little of the query, words count less.
 const RELATIVE_EXPONENT: f64 = 0.6;
 /// Share of its score that a turn gives to turns at distance one and two.

@@ -184,7 +184,7 @@ fn longest_prefix(text: &str, terms: &HashMap<&str, &'static str>) -> Option<(us
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::search::query::QueryTerms;
+    use crate::search::query::{Phrase, QueryTerms};
     use crate::search::tokens::{Tokenizer, fold_word};
 
     fn english(query: &str) -> String {
@@ -205,6 +205,33 @@ mod tests {
             let found = english(query);
             assert!(words.split(' ').any(|word| found.split(' ').any(|found| found == word)), "{query}: {found}");
         }
+    }
+
+    #[test]
+    fn forms_and_parts_of_what_the_table_has_are_found() {
+        for (query, words) in [
+            ("Wo stehen die Sitzungsdaten?", "session data"),
+            ("Wie heißt der Schattenbranch?", "shadow branch"),
+            ("où sont les horodatages ?", "timestamp"),
+            ("¿dónde están las sombreadas y las pruebas?", "test"),
+            ("где таймстемпами занимались тесты", "timestamp test"),
+        ] {
+            let found = english(query);
+            assert!(words.split(' ').all(|word| found.split(' ').any(|found| found == word)), "{query}: {found}");
+        }
+    }
+
+    #[test]
+    fn a_word_and_its_english_one_are_one_term() {
+        let tokenizer = Tokenizer::default();
+        let terms = QueryTerms::of("Warum ist die Datei weg, und wo ist der Fehler?", &tokenizer);
+        let groups = terms.phrase_groups();
+        let group_of = |word| groups.iter().find(|(group, _)| group.contains(&Phrase::Word(word)));
+        assert!(group_of("datei").is_some() && group_of("datei") == group_of("file"), "{groups:?}");
+        assert_ne!(group_of("file"), group_of("error"));
+        // What is typed is not searched twice.
+        let terms = QueryTerms::of("Warum ist der commit als Fehler im error log?", &tokenizer);
+        assert_eq!(terms.phrase_groups().iter().filter(|(group, _)| group.contains(&Phrase::Word("error"))).count(), 1);
     }
 
     #[test]
