@@ -279,11 +279,11 @@ mod tests {
 
     #[test]
     fn pairs_of_characters_leave_room_for_what_they_mean() {
-        let text = "長い質問には文字の対がたくさんあるので、英語の単語が全部押し出されてしまい、テストとキャッシュとエラーの話が見つからなくなっていました。";
+        let text = "長い質問には文字の対がたくさんあるので、英語の単語が全部押し出されてしまい、テストとエラーの話が見つからなくなっていました。";
         let query = query_of(text, &Tokenizer::default());
         let pairs = query.words.iter().filter(|word| query.is_pair(word)).count();
         assert_eq!(pairs, MAX_LOOKED_UP_WORDS);
-        for word in ["test", "cach", "error"] {
+        for word in ["test", "error"] {
             assert!(query.has_word(word), "{word}: {:?}", query.words);
         }
     }

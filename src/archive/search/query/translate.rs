@@ -224,13 +224,13 @@ mod tests {
     #[test]
     fn a_word_and_its_english_one_are_one_term() {
         let tokenizer = Tokenizer::default();
-        let terms = QueryTerms::of("Warum ist die Datei weg, und wo ist der Fehler?", &tokenizer);
+        let terms = QueryTerms::of("Warum fehlt die Datei, und wo war der Fehler?", &tokenizer);
         let groups = terms.phrase_groups();
         let group_of = |word| groups.iter().find(|(group, _)| group.contains(&Phrase::Word(word)));
         assert!(group_of("datei").is_some() && group_of("datei") == group_of("file"), "{groups:?}");
         assert_ne!(group_of("file"), group_of("error"));
         // What is typed is not searched twice.
-        let terms = QueryTerms::of("Warum ist der commit als Fehler im error log?", &tokenizer);
+        let terms = QueryTerms::of("Warum steht der Fehler nicht im error log?", &tokenizer);
         assert_eq!(terms.phrase_groups().iter().filter(|(group, _)| group.contains(&Phrase::Word("error"))).count(), 1);
     }
 
