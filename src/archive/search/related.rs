@@ -14,7 +14,7 @@ use super::keywords::dedup_prefix;
 use super::query::QueryTerms;
 use super::relevance::{self, FEATURES, MODEL, Scores, Subject};
 use super::snippet::{Snippet, best_snippet, find_matches};
-use super::tokens::Tokenizer;
+use super::tokens::{Tokenizer, is_unspaced};
 use super::{SearchError, SearchIndex};
 use crate::project::ProjectScope;
 use crate::quote::{cut, line};
@@ -32,8 +32,9 @@ const MAX_COMPARED_TURNS: usize = 48;
 const MAX_CONSIDERED_TURNS: usize = 4;
 /// Maximum number of turns that are told: the second is wanted too seldom.
 const MAX_RELATED_TURNS: usize = 1;
-/// Maximum number of words of a text that are looked up, each of which takes its time.
+/// Maximum numbers of words of a text, of pairs of characters and of prefixes that are looked up, each of which takes its time.
 const MAX_LOOKED_UP_WORDS: usize = 24;
+const MAX_LOOKED_UP_PREFIXES: usize = 12;
 /// Maximum number of sentences that were learned in a session and are compared with a text.
 const MAX_LEARNED: usize = 20;
 /// Number of turns with a word above which they are not listed for it.
@@ -153,12 +154,15 @@ fn within_deadline<T>(
 /// many of them, and what they mean is another word.
 fn query_of(text: &str, tokenizer: &Tokenizer) -> QueryTerms {
     let mut query = QueryTerms::of(&text.replace('"', " "), tokenizer);
-    let (mut pairs, mut words): (Vec<String>, Vec<String>) = query.words.iter().cloned().partition(|word| query.is_pair(word));
+    let (mut pairs, mut words): (Vec<String>, Vec<String>) =
+        query.words.iter().cloned().partition(|word| word.starts_with(is_unspaced));
     words.sort_by_key(|word| Reverse(word.chars().count()));
     for some in [&mut pairs, &mut words] {
         some.truncate(MAX_LOOKED_UP_WORDS);
     }
     query.words.retain(|word| words.contains(word) || pairs.contains(word));
+    query.translated.retain(|word, _| words.contains(word));
+    query.prefixes.truncate(MAX_LOOKED_UP_PREFIXES);
     query
 }
 
@@ -281,7 +285,7 @@ mod tests {
     fn pairs_of_characters_leave_room_for_what_they_mean() {
         let text = "長い質問には文字の対がたくさんあるので、英語の単語が全部押し出されてしまい、テストとエラーの話が見つからなくなっていました。";
         let query = query_of(text, &Tokenizer::default());
-        let pairs = query.words.iter().filter(|word| query.is_pair(word)).count();
+        let pairs = query.words.iter().filter(|word| word.starts_with(is_unspaced)).count();
         assert_eq!(pairs, MAX_LOOKED_UP_WORDS);
         for word in ["test", "error"] {
             assert!(query.has_word(word), "{word}: {:?}", query.words);

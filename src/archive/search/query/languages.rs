@@ -53,7 +53,7 @@ fn words_that_say_nothing_are_left_out() {
     ] {
         let tokenizer = super::Tokenizer::default();
         let terms = super::QueryTerms::of(query, &tokenizer);
-        // Those in English come behind.
+        // Those in English are words of their own for what is not indexed as a word.
         let own = terms.words.iter().filter(|word| !terms.english.iter().any(|english| tokenizer.stem(english) == **word));
         assert_eq!(own.cloned().collect::<Vec<_>>().join(" "), expected, "{query}");
     }

@@ -34,6 +34,9 @@ const ACTIVITY_WORDS: &str = "conversation conversations discuss discussed every
 /// Numbers of letters of a word in hexadecimal that may be the start of an id or of a hash.
 const HASH_PREFIX_LETTERS: std::ops::RangeInclusive<usize> = 7..=40;
 
+/// Maximum number of English words that are added to a query.
+const MAX_ENGLISH_WORDS: usize = 48;
+
 /// The words of a query.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueryTerms {
@@ -47,7 +50,7 @@ pub struct QueryTerms {
     pub quotes: Vec<Quote>,
     /// English words for those in another language.
     pub english: Vec<&'static str>,
-    /// Their stems, by the words that they stand for.
+    /// Stems of these, by the words that they stand for. Others are words of their own: those for parts of compounds, and for what has no spaces.
     pub translated: HashMap<String, String>,
     /// `true` if the query names a time and nothing else to look for.
     pub is_time_only: bool,
@@ -57,11 +60,6 @@ impl QueryTerms {
     /// `true` if the query is judged as one in another language than English: there are English words for some of its own.
     pub fn is_foreign(&self) -> bool {
         !self.english.is_empty()
-    }
-
-    /// `true` for two characters of a script without spaces, as which its texts are indexed.
-    pub fn is_pair(&self, word: &str) -> bool {
-        word.starts_with(is_unspaced) && !self.translated.contains_key(word)
     }
 
     /// Reads a query.
@@ -100,7 +98,7 @@ impl QueryTerms {
         let mut terms = Self::default();
         let mut empty = Vec::new();
         let language = QueryLanguage::of(query);
-        let mut translator = Translator::of(query, &language);
+        let translator = Translator::of(query, &language);
         let mut last: Option<String> = None;
         // Between quotes is every other piece; the last one is not, when nothing closes it.
         let pieces: Vec<&str> = query.split('"').collect();
@@ -133,31 +131,44 @@ impl QueryTerms {
                     terms.prefixes.push(WordPrefix { letters: token.word, stems: Vec::new() });
                 } else {
                     last = Some(token.word.clone());
-                    match translator.word(&typed)[..] {
-                        [] => terms.words.push(token.word),
-                        [english] => terms.add_translated(token.word, english, tokenizer),
+                    let english = if token.is_whole { Vec::new() } else { translator.word(&typed, &token.word) };
+                    if let [english] = english[..] {
+                        terms.translate(&token.word, english, tokenizer);
+                    }
+                    terms.words.push(token.word);
+                    if english.len() > 1 {
                         // Each part of a compound counts.
-                        ref parts => {
-                            terms.words.push(token.word);
-                            parts.iter().for_each(|english| terms.add_translated((*english).to_owned(), english, tokenizer));
-                        }
+                        english.into_iter().for_each(|part| terms.add_english(part, tokenizer));
                     }
                 }
             });
-            for (term, english) in translator.unspaced(piece) {
-                terms.add_translated(term, english, tokenizer);
-            }
+            translator.unspaced(piece).into_iter().for_each(|english| terms.add_english(english, tokenizer));
         }
         (terms, empty)
     }
 
-    /// Adds a word with the English word for it.
-    fn add_translated(&mut self, word: String, english: &'static str, tokenizer: &Tokenizer) {
-        self.translated.insert(word.clone(), tokenizer.stem(english).into_owned());
+    /// Notes an English word. `None` if there are enough, or if it says nothing.
+    fn note_english(&mut self, english: &'static str, tokenizer: &Tokenizer) -> Option<String> {
         if !self.english.contains(&english) {
+            if self.english.len() >= MAX_ENGLISH_WORDS || is_stop_word(english) {
+                return None;
+            }
             self.english.push(english);
         }
-        self.words.push(word);
+        Some(tokenizer.stem(english).into_owned())
+    }
+
+    /// Notes the English word for a word.
+    fn translate(&mut self, word: &str, english: &'static str, tokenizer: &Tokenizer) {
+        if let Some(stem) = self.note_english(english, tokenizer).filter(|stem| stem != word) {
+            self.translated.insert(word.to_owned(), stem);
+        }
+    }
+
+    /// Adds an English word for what is not indexed as a word.
+    fn add_english(&mut self, english: &'static str, tokenizer: &Tokenizer) {
+        let stem = self.note_english(english, tokenizer);
+        self.words.extend(stem);
     }
 
     /// Removes duplicates.
@@ -166,7 +177,7 @@ impl QueryTerms {
         self.words.retain(|word| seen.insert(word.clone()));
         // A form of two words counts for the first.
         for word in &self.words {
-            if self.translated.get(word).is_some_and(|english| english != word && !seen.insert(english.clone())) {
+            if self.translated.get(word).is_some_and(|english| !seen.insert(english.clone())) {
                 self.translated.remove(word);
             }
             if let Some(variants) = self.variants.get_mut(word) {
@@ -253,7 +264,7 @@ impl QueryTerms {
     pub fn has_word(&self, word: &str) -> bool {
         self.words.iter().chain(self.quotes.iter().flat_map(|quote| &quote.words)).any(|term| term == word)
             || self.words.iter().filter_map(|term| self.variants.get(term)).flatten().any(|variant| variant == word)
-            || self.words.iter().filter_map(|term| self.translated.get(term)).any(|english| english == word)
+            || self.translated.values().any(|english| english == word)
             || self.prefixes.iter().chain(self.quotes.iter().flat_map(|quote| &quote.prefixes)).any(|begin| begin.has(word))
     }
 }

@@ -2,20 +2,16 @@
 English words for a query in another language: people ask in theirs about sessions whose text is English.
 
 `terms.tsv` has terms of software development: one line each, with the English word, then those in German, French, Spanish, Portuguese,
-Italian, Russian, Chinese, Japanese and Korean, separated by spaces. They are folded, as those of a query are: a process that searches once
-has no time to do it. There is one English word for each: with several, turns that have all of them come first, whatever they are about.
+Italian, Russian, Chinese, Japanese and Korean, separated by spaces. Words that are spelled as the English one are left out there. They are folded, as those
+of a query are: a process that searches once has no time to do it. There is one English word for each: with several, turns that have all of them come first,
+whatever they are about.
 */
-
-use std::collections::{HashMap, HashSet};
 
 use rust_stemmers::{Algorithm, Stemmer};
 
-use crate::search::tokens::{QueryLanguage, fold_text};
+use crate::search::tokens::{QueryLanguage, fold_text, is_english_stem};
 
 const TERMS: &str = include_str!("terms.tsv");
-
-/// Maximum number of English words that are added to a query.
-const MAX_ENGLISH_WORDS: usize = 48;
 
 /// Columns of the table.
 const GERMAN: usize = 1;
@@ -28,27 +24,28 @@ const CHINESE: usize = 7;
 const JAPANESE: usize = 8;
 const KOREAN: usize = 9;
 
-/// Minimum number of letters of a word whose stem, and of a compound whose parts are looked up; and of a part.
-const MIN_STEMMED_LETTERS: usize = 4;
+/// Number of first letters that forms of a word have in common.
+const COMMON_LETTERS: usize = 5;
+/// Minimum number of letters of a compound whose parts are looked up, and of a part.
 const MIN_COMPOUND_LETTERS: usize = 8;
 const MIN_PART_LETTERS: usize = 4;
 /// Letters between two parts of a compound.
 const LINKS: [&str; 4] = ["", "s", "n", "es"];
+/// Maximum number of letters of a term in a text without spaces.
+const MAX_TERM_LETTERS: usize = 12;
 
 /// The columns of the table for the languages of a query.
 pub(super) struct Translator {
     columns: Vec<Column>,
-    /// Number of English words that may still be added.
-    room: usize,
+    /// English words of the table, in order, if there are columns.
+    english: Vec<&'static str>,
 }
 
-/// A language with the English words for its words.
+/// A language with the English words for its words, in order.
 struct Column {
     number: usize,
-    terms: HashMap<&'static str, &'static str>,
+    terms: Vec<(&'static str, &'static str)>,
     stemmer: Option<Stemmer>,
-    /// The English words, for compounds.
-    english: HashSet<&'static str>,
 }
 
 impl Translator {
@@ -68,35 +65,58 @@ impl Translator {
         if has(|c| matches!(c, '\u{ac00}'..='\u{d7a3}')) {
             columns.push(KOREAN);
         }
-        Self { columns: columns.into_iter().map(Column::new).collect(), room: MAX_ENGLISH_WORDS }
+        let lines = TERMS.lines().filter(|_| !columns.is_empty());
+        let mut english: Vec<&str> = lines.filter_map(|line| line.split('\t').next()).collect();
+        english.sort_unstable();
+        Self { columns: columns.into_iter().map(Column::new).collect(), english }
     }
 
-    /// Returns the English word for a folded word of a language with spaces, or those for the parts of a compound.
-    pub fn word(&mut self, folded: &str) -> Vec<&'static str> {
-        let mut columns = self.columns.iter().filter(|column| column.number < CHINESE);
-        let mut found = columns.find_map(|column| column.word(folded)).unwrap_or_default();
-        found.truncate(self.room);
-        self.room -= found.len();
-        found
+    /// Returns the English word for a folded word of a language with spaces, or those for the parts of a compound. `stem` is its stem in
+    /// English: what may be an English word is one, unless the table has it in a language of the query.
+    pub fn word(&self, folded: &str, stem: &str) -> Vec<&'static str> {
+        let columns = || self.columns.iter().filter(|column| column.number < CHINESE);
+        if let Some(english) = columns().find_map(|column| column.term(folded)) {
+            return vec![english];
+        }
+        if self.is_english(folded) || is_english_stem(stem) {
+            return Vec::new();
+        }
+        let form = columns().find_map(|column| column.form(folded)).map(|english| vec![english]);
+        form.or_else(|| columns().find_map(|column| self.parts(column, folded))).unwrap_or_default()
     }
 
-    /// Returns the terms in a text without spaces, in its order, with the English word for each.
-    pub fn unspaced(&mut self, text: &str) -> Vec<(String, &'static str)> {
+    /// Returns the English words for the terms in a text without spaces, in its order.
+    pub fn unspaced(&self, text: &str) -> Vec<&'static str> {
         let mut found = Vec::new();
         for column in self.columns.iter().filter(|column| column.number >= CHINESE) {
             let text = fold_text(text);
-            let mut add = |term: &str, english| found.push((term.to_owned(), english));
             if column.number == KOREAN {
-                for word in text.split(|c: char| !c.is_alphanumeric()) {
-                    longest_prefix(word, &column.terms).into_iter().for_each(|(length, english)| add(&word[..length], english));
-                }
+                let words = text.split(|c: char| !c.is_alphanumeric());
+                found.extend(words.filter_map(|word| column.longest_prefix(word)).map(|(_, english)| english));
             } else {
-                longest_matches(&text, &column.terms, &mut add);
+                column.longest_matches(&text, &mut found);
             }
         }
-        found.truncate(self.room);
-        self.room -= found.len();
         found
+    }
+
+    fn is_english(&self, word: &str) -> bool {
+        self.english.binary_search(&word).is_ok()
+    }
+
+    /// Returns the English words for the two parts of a German compound, the first as long as can be. A part may be an English word.
+    fn parts(&self, column: &Column, folded: &str) -> Option<Vec<&'static str>> {
+        if column.number != GERMAN || folded.len() < MIN_COMPOUND_LETTERS || !folded.is_ascii() {
+            return None;
+        }
+        let english = |part: &str| self.english.binary_search(&part).ok().map(|place| self.english[place]);
+        let part = |part: &str| column.term(part).or_else(|| english(part));
+        (MIN_PART_LETTERS..=folded.len() - MIN_PART_LETTERS).rev().find_map(|at| {
+            let (front, end) = folded.split_at(at);
+            let end = part(end)?;
+            let fronts = LINKS.iter().filter_map(|link| front.strip_suffix(link)).filter(|front| front.len() >= MIN_PART_LETTERS);
+            fronts.into_iter().find_map(part).map(|front| vec![front, end])
+        })
     }
 }
 
@@ -111,74 +131,53 @@ impl Column {
             RUSSIAN => Some(Algorithm::Russian),
             _ => None,
         };
-        let english = TERMS.lines().filter(|_| number == GERMAN).filter_map(|line| line.split('\t').next());
-        Self { number, terms: terms(number), stemmer: algorithm.map(Stemmer::create), english: english.collect() }
+        let mut terms = Vec::new();
+        for line in TERMS.lines() {
+            let mut cells = line.split('\t');
+            let Some(english) = cells.next() else { continue };
+            let words = cells.nth(number - 1).unwrap_or_default().split(' ').filter(|word| !word.is_empty());
+            terms.extend(words.map(|word| (word, english)));
+        }
+        terms.sort_unstable();
+        Self { number, terms, stemmer: algorithm.map(Stemmer::create) }
     }
 
-    /// Returns the English word for a folded word, or those for its parts.
-    fn word(&self, folded: &str) -> Option<Vec<&'static str>> {
-        let is_compound = self.number == GERMAN && folded.len() >= MIN_COMPOUND_LETTERS && folded.is_ascii();
-        self.form(folded).map(|english| vec![english]).or_else(|| is_compound.then(|| self.parts(folded))?)
+    /// Returns the English word for a folded word.
+    fn term(&self, folded: &str) -> Option<&'static str> {
+        let place = self.terms.partition_point(|(word, _)| *word < folded);
+        self.terms.get(place).filter(|(word, _)| *word == folded).map(|(_, english)| *english)
     }
 
-    /// Returns the English word for a folded word, or for one with the same stem.
+    /// Returns the English word for one with the same stem.
     fn form(&self, folded: &str) -> Option<&'static str> {
-        if let Some(english) = self.terms.get(folded) {
-            return Some(english);
-        }
         let stemmer = self.stemmer.as_ref()?;
-        let begin = folded.char_indices().nth(MIN_STEMMED_LETTERS - 1).map(|(end, _)| &folded[..end])?;
+        let begin = folded.char_indices().nth(COMMON_LETTERS - 1).map(|(at, last)| &folded[..at + last.len_utf8()])?;
         let stem = stemmer.stem(folded);
-        let same = self.terms.iter().filter(|(word, _)| word.starts_with(begin) && stemmer.stem(word) == stem);
-        // The order of a map is another one in each process.
-        same.min_by_key(|(word, _)| **word).map(|(_, english)| *english)
+        let first = self.terms.partition_point(|(word, _)| *word < begin);
+        let mut alike = self.terms[first..].iter().take_while(|(word, _)| word.starts_with(begin));
+        alike.find(|(word, _)| stemmer.stem(word) == stem).map(|(_, english)| *english)
     }
 
-    /// Returns the English words for the two parts of a compound, the first as long as can be. A part may be an English word.
-    fn parts(&self, folded: &str) -> Option<Vec<&'static str>> {
-        let part = |part: &str| self.form(part).or_else(|| self.english.get(part).copied());
-        (MIN_PART_LETTERS..=folded.len().saturating_sub(MIN_PART_LETTERS)).rev().find_map(|at| {
-            let (front, end) = folded.split_at(at);
-            let end = part(end)?;
-            let fronts = LINKS.iter().filter_map(|link| front.strip_suffix(link)).filter(|front| front.len() >= MIN_PART_LETTERS);
-            fronts.into_iter().find_map(part).map(|front| vec![front, end])
-        })
-    }
-}
-
-/// The words of a language with their English ones.
-fn terms(column: usize) -> HashMap<&'static str, &'static str> {
-    let mut terms = HashMap::new();
-    for line in TERMS.lines() {
-        let mut cells = line.split('\t');
-        let Some(english) = cells.next() else { continue };
-        for word in cells.nth(column - 1).unwrap_or_default().split(' ').filter(|word| !word.is_empty()) {
-            terms.entry(word).or_insert(english);
+    /// Finds the terms in a text without spaces, the longest at each place.
+    fn longest_matches(&self, text: &str, found: &mut Vec<&'static str>) {
+        let mut rest = text;
+        while let Some(first) = rest.chars().next() {
+            let taken = match self.longest_prefix(rest) {
+                Some((length, english)) => {
+                    found.push(english);
+                    length
+                }
+                None => first.len_utf8(),
+            };
+            rest = &rest[taken..];
         }
     }
-    terms
-}
 
-/// Finds the terms in a text without spaces, the longest at each place.
-fn longest_matches(text: &str, terms: &HashMap<&str, &'static str>, add: &mut dyn FnMut(&str, &'static str)) {
-    let mut rest = text;
-    while let Some(first) = rest.chars().next() {
-        let taken = match longest_prefix(rest, terms) {
-            Some((length, english)) => {
-                add(&rest[..length], english);
-                length
-            }
-            None => first.len_utf8(),
-        };
-        rest = &rest[taken..];
+    /// The longest term that a text begins with, and its length in bytes.
+    fn longest_prefix(&self, text: &str) -> Option<(usize, &'static str)> {
+        let ends: Vec<usize> = text.char_indices().map(|(at, c)| at + c.len_utf8()).take(MAX_TERM_LETTERS).collect();
+        ends.into_iter().rev().find_map(|end| Some((end, self.term(&text[..end])?)))
     }
-}
-
-/// The longest term that a text begins with, and its length in bytes.
-fn longest_prefix(text: &str, terms: &HashMap<&str, &'static str>) -> Option<(usize, &'static str)> {
-    const MAX_TERM_LETTERS: usize = 14;
-    let ends: Vec<usize> = text.char_indices().map(|(at, c)| at + c.len_utf8()).take(MAX_TERM_LETTERS).collect();
-    ends.into_iter().rev().find_map(|end| Some((end, *terms.get(&text[..end])?)))
 }
 
 #[cfg(test)]
@@ -213,7 +212,7 @@ mod tests {
             ("Wo stehen die Sitzungsdaten?", "session data"),
             ("Wie heißt der Schattenbranch?", "shadow branch"),
             ("où sont les horodatages ?", "timestamp"),
-            ("¿dónde están las sombreadas y las pruebas?", "test"),
+            ("¿cuándo migraban las pruebas?", "test"),
             ("где таймстемпами занимались тесты", "timestamp test"),
         ] {
             let found = english(query);
@@ -240,6 +239,30 @@ mod tests {
             ["why does the die roller fail", "parse_http_header in src/main.rs", "", "🚀", "fix the build and run all tests"]
         {
             assert_eq!(english(query), "", "{query}");
+        }
+    }
+
+    #[test]
+    fn words_of_english_stay_in_a_query_of_another_language() {
+        for (query, wrong) in [
+            ("Wo steht das password im framework, und der username?", "match frame user"),
+            ("pourquoi le server et la base de test ?", "use bottom"),
+            ("¿por qué está el file en la page?", "row payment"),
+            ("mit check ratatui", "check"),
+        ] {
+            let found = english(query);
+            assert!(!wrong.split(' ').any(|word| found.split(' ').any(|found| found == word)), "{query}: {found}");
+        }
+        assert!(!QueryTerms::of("mit check ratatui", &Tokenizer::default()).is_foreign());
+    }
+
+    #[test]
+    fn a_word_stands_in_one_line_of_a_language() {
+        for number in GERMAN..=KOREAN {
+            let terms = Column::new(number).terms;
+            let twice = terms.windows(2).find(|pair| pair[0].0 == pair[1].0);
+            assert_eq!(twice, None);
+            assert!(terms.iter().all(|(word, _)| word.chars().count() <= MAX_TERM_LETTERS || number < CHINESE));
         }
     }
 

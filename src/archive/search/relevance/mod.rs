@@ -14,7 +14,7 @@ use std::collections::{HashMap, HashSet};
 use super::index::excerpt::Excerpt;
 use super::index::{BM25_K1, QueryTerm, SMOOTHING};
 use super::query::{Phrase, QueryTerms};
-use super::tokens::Tokenizer;
+use super::tokens::{Tokenizer, is_unspaced};
 use ctxbridge_vectors::embed::static_embedding::{StaticEmbedding, StaticVectors};
 
 pub use trees::{MODEL, TREE_DEPTH, Tree, Trees};
@@ -148,7 +148,8 @@ impl<'t> Subject<'t> {
             text.to_owned()
         };
         // No turn in English has pairs of characters, and what they mean is counted.
-        let is_pair = |number: usize| query.is_foreign() && query.words.get(number).is_some_and(|word| query.is_pair(word));
+        let is_pair =
+            |number: usize| query.is_foreign() && query.words.get(number).is_some_and(|word| word.starts_with(is_unspaced));
         let unknown = terms.iter().enumerate().filter(|(number, term)| term.docs == 0 && !is_pair(*number)).count();
         Self {
             terms,

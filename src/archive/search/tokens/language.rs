@@ -307,7 +307,7 @@ fn stop_word(folded: &str) -> Option<(LanguageSet, bool)> {
 }
 
 /// `true` if a stem is one of an English text about software.
-fn is_english_stem(stem: &str) -> bool {
+pub(in crate::search) fn is_english_stem(stem: &str) -> bool {
     let is_space = |at: Option<&u8>| at.is_none_or(u8::is_ascii_whitespace);
     let bytes = ENGLISH_STEMS.as_bytes();
     // As quick as a table, which would have to be made in each process.

@@ -27,8 +27,8 @@ pub(crate) use fold::fold_text;
 use fold::is_latin;
 pub(super) use fold::{fold_word, is_emoji, is_mark};
 pub use language::QueryLanguage;
-pub(super) use language::is_foreign_stop_word;
 use language::{LanguageSet, Passages};
+pub(super) use language::{is_english_stem, is_foreign_stop_word};
 use stem::{Stemmers, script_stem};
 pub(super) use unspaced::{is_unspaced, is_word_character};
 

@@ -52,7 +52,7 @@ pub struct Outcome {
 
 /// Fits on all prompts. The thresholds, for English and for other languages, are those that are farthest beyond these goals for real ones: by the
 /// lesser of what they have to spare in helped prompts and in wanted lines, where enough others are left alone. Each prompt is judged by trees
-/// that never saw it, nor the turns that answer it.
+/// that never saw it, nor the turns that answer it. The outcomes tell if the goals are met; if too few are left alone, nothing is ever recalled.
 pub fn fit(prompts: &[Prompt], goals: [Outcome; 2], most: usize) -> (Trees, [Outcome; 2]) {
     let mut judged: Vec<(usize, Vec<f64>)> = Vec::new();
     for round in 0..ROUNDS {
