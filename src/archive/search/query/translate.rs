@@ -36,13 +36,13 @@ const MAX_TERM_LETTERS: usize = 12;
 
 /// The columns of the table for the languages of a query.
 pub(super) struct Translator {
-    columns: Vec<Column>,
-    /// English words of the table, in order, if there are columns.
+    columns: Vec<LanguageTerms>,
+    /// English words of the table, in order, if one of the languages has spaces.
     english: Vec<&'static str>,
 }
 
 /// A language with the English words for its words, in order.
-struct Column {
+struct LanguageTerms {
     number: usize,
     terms: Vec<(&'static str, &'static str)>,
     stemmer: Option<Stemmer>,
@@ -65,20 +65,26 @@ impl Translator {
         if has(|c| matches!(c, '\u{ac00}'..='\u{d7a3}')) {
             columns.push(KOREAN);
         }
-        let lines = TERMS.lines().filter(|_| !columns.is_empty());
-        let mut english: Vec<&str> = lines.filter_map(|line| line.split('\t').next()).collect();
-        english.sort_unstable();
-        Self { columns: columns.into_iter().map(Column::new).collect(), english }
+        let mut english = Vec::new();
+        if columns.iter().any(|number| *number < CHINESE) {
+            english.extend(TERMS.lines().filter_map(|line| line.split('\t').next()));
+            english.sort_unstable();
+        }
+        Self { columns: columns.into_iter().map(LanguageTerms::new).collect(), english }
     }
 
     /// Returns the English word for a folded word of a language with spaces, or those for the parts of a compound. `stem` is its stem in
     /// English: what may be an English word is one, unless the table has it in a language of the query.
     pub fn word(&self, folded: &str, stem: &str) -> Vec<&'static str> {
+        // Most queries are in English, and to look up a stem takes some microseconds.
+        if self.english.is_empty() {
+            return Vec::new();
+        }
         let columns = || self.columns.iter().filter(|column| column.number < CHINESE);
         if let Some(english) = columns().find_map(|column| column.term(folded)) {
             return vec![english];
         }
-        if self.is_english(folded) || is_english_stem(stem) {
+        if self.english(folded).is_some() || is_english_stem(stem) {
             return Vec::new();
         }
         let form = columns().find_map(|column| column.form(folded)).map(|english| vec![english]);
@@ -100,17 +106,17 @@ impl Translator {
         found
     }
 
-    fn is_english(&self, word: &str) -> bool {
-        self.english.binary_search(&word).is_ok()
+    /// Returns a word that is an English one of the table.
+    fn english(&self, word: &str) -> Option<&'static str> {
+        self.english.binary_search(&word).ok().map(|place| self.english[place])
     }
 
     /// Returns the English words for the two parts of a German compound, the first as long as can be. A part may be an English word.
-    fn parts(&self, column: &Column, folded: &str) -> Option<Vec<&'static str>> {
+    fn parts(&self, column: &LanguageTerms, folded: &str) -> Option<Vec<&'static str>> {
         if column.number != GERMAN || folded.len() < MIN_COMPOUND_LETTERS || !folded.is_ascii() {
             return None;
         }
-        let english = |part: &str| self.english.binary_search(&part).ok().map(|place| self.english[place]);
-        let part = |part: &str| column.term(part).or_else(|| english(part));
+        let part = |part: &str| column.term(part).or_else(|| self.english(part));
         (MIN_PART_LETTERS..=folded.len() - MIN_PART_LETTERS).rev().find_map(|at| {
             let (front, end) = folded.split_at(at);
             let end = part(end)?;
@@ -120,7 +126,7 @@ impl Translator {
     }
 }
 
-impl Column {
+impl LanguageTerms {
     fn new(number: usize) -> Self {
         let algorithm = match number {
             GERMAN => Some(Algorithm::German),
@@ -259,7 +265,7 @@ mod tests {
     #[test]
     fn a_word_stands_in_one_line_of_a_language() {
         for number in GERMAN..=KOREAN {
-            let terms = Column::new(number).terms;
+            let terms = LanguageTerms::new(number).terms;
             let twice = terms.windows(2).find(|pair| pair[0].0 == pair[1].0);
             assert_eq!(twice, None);
             assert!(terms.iter().all(|(word, _)| word.chars().count() <= MAX_TERM_LETTERS || number < CHINESE));
