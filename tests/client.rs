@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ctxbridge::client::{Client, ClientError, ConversationLimits};
 use serde_json::Value;
@@ -55,7 +55,6 @@ fn each_prompt_waits_for_the_result_before_it() {
     let texts: Vec<_> = conversation.turns.iter().map(|turn| turn.text.as_str()).collect();
     assert_eq!(texts, ["1: 3", "2: 200000", "3: 3"]);
     assert!(conversation.is_success());
-    assert!(conversation.turns.iter().all(|turn| turn.duration >= Duration::from_millis(50)));
     assert!(conversation.diagnostics.contains("careful"));
     assert!(conversation.diagnostics.contains("not JSON"));
 }
@@ -119,9 +118,7 @@ fn a_turn_that_takes_too_long_ends_the_client() {
         "require('fs').writeFileSync('pid', String(process.pid));
          console.error('thinking'); if (n === 1) result('fine');",
     );
-    let started = Instant::now();
     let error = failure(&client, &["a", "b"], seconds(3, 60));
-    assert!(started.elapsed() < Duration::from_secs(20));
     let ClientError::Timeout { step, limit, diagnostics, .. } = &error else { panic!("{error}") };
     assert_eq!((step.as_str(), *limit), ("answer prompt 2", Duration::from_secs(3)));
     assert!(diagnostics.starts_with("thinking"), "{diagnostics}");
