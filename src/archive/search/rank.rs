@@ -6,7 +6,7 @@ Scores are fused as a sum of BM25 and cosine, each relative to the best of the q
 to compare with. All weights were chosen with `cargo xtask bench retrieval`; each stage can be left out.
 */
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::project::ProjectScope;
@@ -198,7 +198,8 @@ fn bring_forward(order: &mut Vec<Ranked>, best: &[(i64, u32)]) {
 fn rank_once(candidates: &[Candidate], stages: Stages, around: &RankingContext<'_>) -> Vec<Ranked> {
     let meaning = if around.is_foreign { MEANING_WEIGHT_OF_FOREIGN } else { 1.0 };
     let fused = if stages.scores { scores(candidates, meaning) } else { reciprocal_ranks(candidates) };
-    let mut ranked: HashMap<(i64, u32), Ranked> = HashMap::new();
+    // In order: what neighbors add up to depends on it in its last bits.
+    let mut ranked: BTreeMap<(i64, u32), Ranked> = BTreeMap::new();
     for (number, (candidate, score)) in candidates.iter().zip(&fused).enumerate() {
         let at = (candidate.place.transcript, candidate.place.index);
         let outside = stages.time && around.time.as_ref().is_some_and(|time| !time.contains(&candidate.place.started_ms));
@@ -258,7 +259,7 @@ fn reciprocal_ranks(candidates: &[Candidate]) -> Vec<f64> {
 }
 
 /// Lifts the neighbors of a hit: the next turns often have the answer, in other words.
-fn lift_neighbors(alone: &[Ranked], candidates: &[Candidate], ranked: &mut HashMap<(i64, u32), Ranked>) {
+fn lift_neighbors(alone: &[Ranked], candidates: &[Candidate], ranked: &mut BTreeMap<(i64, u32), Ranked>) {
     for hit in alone {
         // What is no longer part of the conversation stands beside nothing.
         if hit.candidate.is_some_and(|number| candidates[number].place.is_superseded) {
@@ -275,8 +276,8 @@ fn lift_neighbors(alone: &[Ranked], candidates: &[Candidate], ranked: &mut HashM
 }
 
 /// A hit lifts its session, in which more may be about the same.
-fn lift_sessions(alone: &[Ranked], candidates: &[Candidate], ranked: &mut HashMap<(i64, u32), Ranked>) {
-    let mut sessions: HashMap<i64, f64> = HashMap::new();
+fn lift_sessions(alone: &[Ranked], candidates: &[Candidate], ranked: &mut BTreeMap<(i64, u32), Ranked>) {
+    let mut sessions: BTreeMap<i64, f64> = BTreeMap::new();
     let session = |one: &Ranked| one.candidate.map(|number| candidates[number].place.session);
     for one in alone {
         if let Some(session) = session(one) {

@@ -9,7 +9,7 @@ on the tuning half of questions and prompts on real sessions and on fixtures/ret
 mod asking;
 mod trees;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::index::excerpt::Excerpt;
 use super::index::{BM25_K1, QueryTerm, SMOOTHING};
@@ -181,8 +181,8 @@ impl<'t> Subject<'t> {
         let known = self.known_weight();
         let idf = |term: &usize| self.terms[*term].smoothed_idf;
         let score = scores.own / (BM25_K1 + 1.0) / self.terms.iter().map(|term| term.idf).sum::<f64>().max(1e-9);
-        let weight = |terms: &HashSet<usize>| terms.iter().map(idf).sum::<f64>();
-        let said: HashSet<usize> = prompt.terms.union(&answer.terms).copied().collect();
+        let weight = |terms: &BTreeSet<usize>| terms.iter().map(idf).sum::<f64>();
+        let said: BTreeSet<usize> = prompt.terms.union(&answer.terms).copied().collect();
         let is_rare = |term: &&usize| (1..=RARE_TURNS).contains(&self.terms[**term].docs);
         let is_rare_said = |term: &&usize| (1..=RARE_SAID_TURNS).contains(&self.terms[**term].said_docs);
         let anywhere =
@@ -279,12 +279,12 @@ impl<'t> Subject<'t> {
     }
 }
 
-/// Finds of a text.
+/// Finds of a text. Sets are in order: a sum of fractions depends on theirs in its last bits, and a tree may split there.
 #[derive(Default)]
 struct ReadText {
-    terms: HashSet<usize>,
+    terms: BTreeSet<usize>,
     /// Terms that stand behind the term before them, as in the text that is compared.
-    pairs: HashSet<usize>,
+    pairs: BTreeSet<usize>,
     names: HashSet<String>,
     passage: f64,
     word_count: usize,
