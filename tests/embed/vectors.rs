@@ -3,8 +3,8 @@
 
 use std::fs;
 
-use ctxbridge::vectors::embed::install::{VOCABULARY, WEIGHTS};
-use ctxbridge::vectors::embed::{EmbedError, Embedder, MAX_TOKENS, MiniLm, QUANTIZED};
+use ctxbridge::vectors::embed::install::{MODEL, VOCABULARY, WEIGHTS};
+use ctxbridge::vectors::embed::{EmbedError, Embedder, EmbeddingModel, MAX_TOKENS, MiniLm, QUANTIZED};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
@@ -91,7 +91,11 @@ fn vectors_are_the_same_without_the_quantized_weights() {
         fs::copy(model().join(name), at(name)).unwrap();
     }
     let texts = ["The archive keeps every byte of a transcript.", "zwei Wörter", "x"];
-    let vectors = || MiniLm::load(folder.path()).unwrap().embed(&texts).unwrap();
+    let vectors = || {
+        let kept = MiniLm::load(folder.path()).unwrap().embed(&texts).unwrap();
+        assert!(kept == texts.map(|text| MiniLm::embed_once(folder.path(), text).unwrap()), "of a model that is not kept");
+        kept
+    };
     let expected = load().embed(&texts).unwrap();
     assert!(vectors() == expected, "of the published weights");
     let whole = fs::read(model().join(QUANTIZED)).unwrap();
@@ -118,8 +122,30 @@ fn vectors_are_the_same_without_the_quantized_weights() {
     published[length + positions + 2] ^= 1;
     fs::write(at(WEIGHTS), &published).unwrap();
     assert!(matches!(MiniLm::load(folder.path()), Err(EmbedError::Damaged { .. })), "of another model");
+    assert!(matches!(MiniLm::embed_once(folder.path(), "x"), Err(EmbedError::Damaged { .. })), "of another model");
     fs::remove_file(at(QUANTIZED)).unwrap();
     assert!(matches!(MiniLm::load(folder.path()), Err(EmbedError::Damaged { .. })));
+}
+
+#[test]
+fn a_search_reads_the_model_for_itself_and_a_second_one_keeps_it() {
+    let data = tempfile::tempdir().unwrap();
+    let folder = data.path().join("models").join(MODEL);
+    fs::create_dir_all(&folder).unwrap();
+    for name in [VOCABULARY, WEIGHTS, QUANTIZED] {
+        fs::hard_link(model().join(name), folder.join(name))
+            .or_else(|_| fs::copy(model().join(name), folder.join(name)).map(drop))
+            .unwrap();
+    }
+    let mut searching = EmbeddingModel::installed(data.path());
+    let expected = load().embed(&["frozen"]).unwrap().remove(0);
+    assert!(searching.embed_text("frozen").unwrap() == expected, "of a model that is not kept");
+    fs::remove_file(folder.join(VOCABULARY)).unwrap();
+    assert!(searching.embed_text("frozen").unwrap_err().contains("not installed"), "it was not kept");
+    fs::copy(model().join(VOCABULARY), folder.join(VOCABULARY)).unwrap();
+    assert!(searching.embed_text("frozen").unwrap() == expected, "it is there again");
+    fs::remove_file(folder.join(VOCABULARY)).unwrap();
+    assert!(searching.embed_text("frozen").unwrap() == expected, "it is kept");
 }
 
 #[test]

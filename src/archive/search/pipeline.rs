@@ -177,30 +177,26 @@ fn embed_query<C: CandidateSource>(
     if with == 0 && request.mode.is_none() && !model.is_present() {
         return Ok(None);
     }
-    let embedded = match model.get() {
-        Ok(_) if with == 0 => {
+    let embedded =
+        if with > 0 { model.embed_text(text).map(Some) } else { model.get().map(|_| None).map_err(ToString::to_string) };
+    match embedded {
+        Ok(None) => {
             if all > 0 {
                 notes.push(
                     "nothing has a vector yet, so words alone were compared; `ctxbridge archive optimize` makes them".to_owned(),
                 );
             }
-            return Ok(None);
+            Ok(None)
         }
-        Ok(embedder) => embedder.embed(&[text]).map_err(|error| error.to_string()),
-        Err(error) => Err(error.to_string()),
-    };
-    match embedded {
-        Ok(mut vectors) => {
+        Ok(Some(vector)) => {
             if with < all {
                 notes
                     .push(format!("{} of {all} entries have no vector yet; `ctxbridge archive optimize` makes them", all - with));
             }
-            Ok(vectors.pop().map(|vector| (model.id(), vector)))
+            Ok(Some((model.id(), vector)))
         }
-        Err(error) => {
-            // Somebody may be replacing its files.
-            model.unload();
-            notes.push(format!("words alone were compared: {error}"));
+        Err(reason) => {
+            notes.push(format!("words alone were compared: {reason}"));
             Ok(None)
         }
     }

@@ -28,6 +28,9 @@ const EPSILON: f32 = 1e-12;
 /// outputs are still in the cache when they are used.
 const BLOCK_ROWS: usize = 64;
 
+/// The norm before the layers.
+const FIRST_NORM: &str = "embeddings.LayerNorm";
+
 /// A source of an encoder's weights.
 pub(super) trait EncoderSource {
     /// Reads a linear layer.
@@ -71,7 +74,7 @@ impl Encoder {
     /// If they are not there or not of the shape of this encoder.
     pub fn read(source: &mut impl EncoderSource) -> Result<Self, EmbedError> {
         let integers = Integers::new();
-        let first = norm(source, "embeddings.LayerNorm")?;
+        let first = norm(source, FIRST_NORM)?;
         let layers = (0..LAYERS).map(|number| layer(source, &integers, number)).collect::<Result<_, _>>()?;
         Ok(Self { first, layers })
     }
@@ -81,34 +84,35 @@ impl Encoder {
     /// # Errors
     /// If shapes do not fit, which is a bug.
     pub fn run(&self, mut tokens: Vec<f32>) -> Result<Vec<f32>, GemmError> {
-        // Made here since they cannot go from thread to thread. It costs nothing.
-        let (integers, floats) = (Integers::new(), GemmExecutor::new());
-        self.first.apply(&mut tokens);
         let mut room = ScratchBuffers::default();
+        self.first.apply(&mut tokens);
         for layer in &self.layers {
-            layer.attend(&integers, &floats, &tokens, &mut room)?;
-            let ScratchBuffers { rows, mixed, inner, .. } = &mut room;
-            for (mixed, tokens) in mixed.chunks(BLOCK_ROWS * HIDDEN).zip(tokens.chunks_mut(BLOCK_ROWS * HIDDEN)) {
-                rows.set(mixed, HIDDEN);
-                layer.joined.apply(&integers, rows, OutputMode::Add, tokens)?;
-                layer.after_attention.apply(tokens);
+            layer.run(&mut tokens, &mut room)?;
+        }
+        Ok(tokens)
+    }
 
-                inner.resize(tokens.len() / HIDDEN * INNER, 0.0);
-                rows.set(tokens, HIDDEN);
-                layer.inner.apply(&integers, rows, OutputMode::Set, inner)?;
-                Gelu {}.map_mut(inner.as_mut_slice());
-                rows.set(inner, INNER);
-                layer.outer.apply(&integers, rows, OutputMode::Add, tokens)?;
-                layer.after_network.apply(tokens);
-            }
+    /// Returns what [`Self::run`] does, of weights that are read for it alone. No more than a layer is kept: for the others, new memory costs
+    /// more than what is read into it.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn run_once(source: &mut impl EncoderSource, mut tokens: Vec<f32>) -> Result<Vec<f32>, EmbedError> {
+        let mut room = ScratchBuffers::default();
+        norm(source, FIRST_NORM)?.apply(&mut tokens);
+        for number in 0..LAYERS {
+            layer(source, &room.integers, number)?.run(&mut tokens, &mut room)?;
         }
         Ok(tokens)
     }
 }
 
-/// Intermediate results. Kept from layer to layer, since new memory costs more than what is done in it.
+/// What multiplies, and intermediate results: kept from layer to layer, since new memory costs more than what is done in it. Made for each text,
+/// since it cannot go from thread to thread.
 #[derive(Default)]
 struct ScratchBuffers {
+    integers: Integers,
+    floats: GemmExecutor,
     rows: QuantizedRows,
     /// Queries, keys and values of each token.
     projected: Vec<f32>,
@@ -121,17 +125,31 @@ struct ScratchBuffers {
 }
 
 impl Layer {
+    /// Computes the layer, in place.
+    fn run(&self, tokens: &mut [f32], room: &mut ScratchBuffers) -> Result<(), GemmError> {
+        self.attend(tokens, room)?;
+        let ScratchBuffers { integers, rows, mixed, inner, .. } = room;
+        for (mixed, tokens) in mixed.chunks(BLOCK_ROWS * HIDDEN).zip(tokens.chunks_mut(BLOCK_ROWS * HIDDEN)) {
+            rows.set(mixed, HIDDEN);
+            self.joined.apply(integers, rows, OutputMode::Add, tokens)?;
+            self.after_attention.apply(tokens);
+
+            inner.resize(tokens.len() / HIDDEN * INNER, 0.0);
+            rows.set(tokens, HIDDEN);
+            self.inner.apply(integers, rows, OutputMode::Set, inner)?;
+            Gelu {}.map_mut(inner.as_mut_slice());
+            rows.set(inner, INNER);
+            self.outer.apply(integers, rows, OutputMode::Add, tokens)?;
+            self.after_network.apply(tokens);
+        }
+        Ok(())
+    }
+
     /// Computes for each token the sum of all tokens' values, weighted by how well its query fits their keys, in each head.
-    fn attend(
-        &self,
-        integers: &Integers,
-        floats: &GemmExecutor,
-        tokens: &[f32],
-        room: &mut ScratchBuffers,
-    ) -> Result<(), GemmError> {
+    fn attend(&self, tokens: &[f32], room: &mut ScratchBuffers) -> Result<(), GemmError> {
         let count = tokens.len() / HIDDEN;
         let width = self.attention.outputs();
-        let ScratchBuffers { rows, projected, fit, of_head, mixed, .. } = room;
+        let ScratchBuffers { integers, floats, rows, projected, fit, of_head, mixed, .. } = room;
         projected.resize(count * width, 0.0);
         fit.resize(count * count, 0.0);
         of_head.resize(count * HEAD, 0.0);

@@ -27,13 +27,18 @@ const BATCH_TEXTS: usize = 64;
 
 /// The encoder; its weights take 12 MB. The word embeddings, four times as much, stay in the file.
 pub struct MiniLm {
-    vocabulary: WordPiece,
-    weights: Weights,
-    words: TensorRows,
+    input: Input,
     /// Embeddings of each token's kind and position.
     positions: Vec<f32>,
     encoder: Encoder,
     threads: ThreadPool,
+}
+
+/// What makes the encoder's input of a text.
+struct Input {
+    vocabulary: WordPiece,
+    weights: Weights,
+    words: TensorRows,
 }
 
 impl MiniLm {
@@ -51,24 +56,29 @@ impl MiniLm {
     /// # Errors
     /// If it is not there, or is damaged, or the system gives no threads.
     pub fn with_threads(folder: &Path, threads: usize) -> Result<Self, EmbedError> {
-        let path = folder.join(VOCABULARY);
-        let vocabulary = files::read_to_string(&path).map_err(|cause| match cause.kind() {
-            io::ErrorKind::NotFound => EmbedError::Absent(path.clone()),
-            io::ErrorKind::InvalidData => EmbedError::Damaged { path: path.clone(), what: "it is not text".to_owned() },
-            _ => EmbedError::Read { path: path.clone(), cause },
-        })?;
-        let vocabulary = WordPiece::read(&vocabulary).map_err(|what| EmbedError::Damaged { path, what })?;
+        let mut input = Input::open(folder)?;
         let threads = ThreadPoolBuilder::new().num_threads(threads.max(1)).build()?;
-        let mut weights = Weights::open(&folder.join(WEIGHTS))?;
-        let words = weights.rows("embeddings.word_embeddings.weight", [WORDS, HIDDEN])?;
         // How weights are laid out depends on the number of threads.
-        let (encoder, positions) = threads.install(|| read_encoder(folder, &mut weights))?;
-        Ok(Self { vocabulary, weights, words, positions, encoder, threads })
+        let (encoder, positions) = threads.install(|| read_encoder(folder, &mut input.weights))?;
+        Ok(Self { input, positions, encoder, threads })
+    }
+
+    /// Returns the vector of one text, of a model that is read for it alone and not kept. It is the same as that of [`Self::embed`].
+    ///
+    /// # Errors
+    /// If the model is not there, or is damaged.
+    pub fn embed_once(folder: &Path, text: &str) -> Result<Vec<f32>, EmbedError> {
+        let input = Input::open(folder)?;
+        let threads = ThreadPoolBuilder::new().num_threads(1).build()?;
+        match threads.install(|| run_quantized(folder, input, text)) {
+            Some(rows) => Ok(pool(&rows)),
+            None => Ok(Self::load(folder)?.embed(&[text])?.remove(0)),
+        }
     }
 
     /// Returns the tokens that the model sees of a text: at most [`MAX_TOKENS`] indices into its vocabulary.
     pub fn tokens(&self, text: &str) -> Vec<TokenId> {
-        self.vocabulary.encode(text, MAX_TOKENS)
+        self.input.tokens(text)
     }
 
     /// Returns each word of the vocabulary with the vector that it has alone, at length 1; for making a table of them.
@@ -76,24 +86,43 @@ impl MiniLm {
     /// # Errors
     /// If the model is damaged.
     pub fn word_vectors(&mut self) -> Result<Vec<(String, Vec<f32>)>, EmbedError> {
-        let mut words = self.vocabulary.words();
+        let mut words = self.input.vocabulary.words();
         words.sort_unstable();
         let mut vectors = Vec::with_capacity(words.len());
         for (token, word) in words {
-            let input = self.embed_tokens(&framed(token))?;
+            let input = self.input.embed_tokens(&framed(token), &self.positions)?;
             let encoder = &self.encoder;
             vectors.push((word, pool(&self.threads.install(|| encoder.run(input))?)));
         }
         Ok(vectors)
     }
+}
+
+impl Input {
+    fn open(folder: &Path) -> Result<Self, EmbedError> {
+        let path = folder.join(VOCABULARY);
+        let vocabulary = files::read_to_string(&path).map_err(|cause| match cause.kind() {
+            io::ErrorKind::NotFound => EmbedError::Absent(path.clone()),
+            io::ErrorKind::InvalidData => EmbedError::Damaged { path: path.clone(), what: "it is not text".to_owned() },
+            _ => EmbedError::Read { path: path.clone(), cause },
+        })?;
+        let vocabulary = WordPiece::read(&vocabulary).map_err(|what| EmbedError::Damaged { path, what })?;
+        let weights = Weights::open(&folder.join(WEIGHTS))?;
+        let words = weights.rows("embeddings.word_embeddings.weight", [WORDS, HIDDEN])?;
+        Ok(Self { vocabulary, weights, words })
+    }
+
+    fn tokens(&self, text: &str) -> Vec<TokenId> {
+        self.vocabulary.encode(text, MAX_TOKENS)
+    }
 
     /// Returns the input of the first layer: for each token the sum of its embeddings.
-    fn embed_tokens(&mut self, tokens: &[TokenId]) -> Result<Vec<f32>, EmbedError> {
+    fn embed_tokens(&mut self, tokens: &[TokenId], positions: &[f32]) -> Result<Vec<f32>, EmbedError> {
         let mut sums = Vec::with_capacity(tokens.len() * HIDDEN);
         for token in tokens {
             self.weights.row(&self.words, *token as usize, &mut sums)?;
         }
-        sums.iter_mut().zip(&self.positions).for_each(|(number, position)| *number += position);
+        sums.iter_mut().zip(positions).for_each(|(number, position)| *number += position);
         Ok(sums)
     }
 }
@@ -112,8 +141,8 @@ impl Embedder for MiniLm {
         for texts in texts.chunks(BATCH_TEXTS) {
             let mut inputs = Vec::with_capacity(texts.len());
             for text in texts {
-                let tokens = self.tokens(text);
-                inputs.push(self.embed_tokens(&tokens)?);
+                let tokens = self.input.tokens(text);
+                inputs.push(self.input.embed_tokens(&tokens, &self.positions)?);
             }
             let encoder = &self.encoder;
             let outputs: Result<Vec<_>, _> =
@@ -124,7 +153,7 @@ impl Embedder for MiniLm {
         if vectors.iter().flatten().all(|number| number.is_finite()) {
             return Ok(vectors);
         }
-        Err(self.weights.damaged("a vector is not of numbers"))
+        Err(self.input.weights.damaged("a vector is not of numbers"))
     }
 }
 
@@ -137,9 +166,23 @@ fn read_encoder(folder: &Path, weights: &mut Weights) -> Result<(Encoder, Vec<f3
     {
         return Ok((encoder, positions));
     }
-    let encoder = (Encoder::read(&mut published)?, published.positions()?);
+    let positions = published.positions()?;
+    let encoder = Encoder::read(&mut published)?;
     published.check()?;
-    Ok(encoder)
+    Ok((encoder, positions))
+}
+
+/// The encoder's rows for a text; `None` if there are no quantized weights, or they are damaged or not of this model.
+fn run_quantized(folder: &Path, mut input: Input, text: &str) -> Option<Vec<f32>> {
+    let largest_unit = largest_unit(&Integers::new());
+    let mut source = QuantizedWeights::open(folder)?;
+    let positions = source.positions().ok()?;
+    let tokens = input.tokens(text);
+    let embedded = input.embed_tokens(&tokens, &positions).ok()?;
+    let is_of_model = PublishedWeights { weights: &mut input.weights, largest_unit }.has_positions(&positions);
+    let rows = Encoder::run_once(&mut source, embedded).ok()?;
+    let is_whole = is_of_model && source.is_whole(largest_unit) && rows.iter().all(|number| number.is_finite());
+    is_whole.then_some(rows)
 }
 
 /// The mean of all rows, at length 1.

@@ -16,6 +16,8 @@ pub struct EmbeddingModel {
 
 enum LoadState {
     Unread,
+    /// Read for one text, and nothing of it kept.
+    ReadOnce,
     Read(Box<dyn Embedder>),
     /// The error, and the stamps of the files at that time.
     Unusable(EmbedError, Vec<FileStamp>),
@@ -47,7 +49,7 @@ impl EmbeddingModel {
     pub fn get(&mut self) -> Result<&mut dyn Embedder, &EmbedError> {
         if let Some((folder, threads)) = &self.source {
             let is_due = match &self.state {
-                LoadState::Unread => true,
+                LoadState::Unread | LoadState::ReadOnce => true,
                 LoadState::Read(_) => false,
                 LoadState::Unusable(_, before) => *before != stamp(folder),
             };
@@ -62,15 +64,36 @@ impl EmbeddingModel {
         match &mut self.state {
             LoadState::Read(embedder) => Ok(&mut **embedder),
             LoadState::Unusable(error, _) => Err(error),
-            LoadState::Unread => unreachable!("it was read above, or given"),
+            LoadState::Unread | LoadState::ReadOnce => unreachable!("it was read above, or given"),
         }
     }
 
-    /// To be called after a failure: the model is loaded again when it is next requested.
-    pub fn unload(&mut self) {
-        if self.source.is_some() {
-            self.state = LoadState::Unread;
+    /// Returns the vector of a text. The first time, the model is read for it alone, which is what a command needs; who asks again keeps it.
+    ///
+    /// # Errors
+    /// As [`Self::get`], and if the model turns out to be damaged; it is then loaded again when it is next requested.
+    pub fn embed_text(&mut self, text: &str) -> Result<Vec<f32>, String> {
+        if let (LoadState::Unread, Some((folder, _))) = (&self.state, &self.source) {
+            let before = stamp(folder);
+            let made = MiniLm::embed_once(folder, text);
+            let (state, vector) = match made {
+                Ok(vector) => (LoadState::ReadOnce, Ok(vector)),
+                Err(error) => {
+                    let reason = error.to_string();
+                    (LoadState::Unusable(error, before), Err(reason))
+                }
+            };
+            self.state = state;
+            return vector;
         }
+        let made = self.get().map_err(ToString::to_string)?.embed(&[text]);
+        made.map(|mut vectors| vectors.remove(0)).map_err(|error| {
+            // Somebody may be replacing its files.
+            if self.source.is_some() {
+                self.state = LoadState::ReadOnce;
+            }
+            error.to_string()
+        })
     }
 
     /// `true` if the model's folder exists; nothing of it is read.

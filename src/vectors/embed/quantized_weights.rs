@@ -23,7 +23,7 @@ use ctxbridge_common::files;
 pub const QUANTIZED: &str = "quantized.safetensors";
 /// CRC-32 of all its tensors, in the order in which they are read: with the largest units that processors have. Whoever changes how weights are
 /// quantized changes these, and files of before are no longer used.
-const CHECKSUMS: [(i8, u32); 2] = [(127, 0x91dd_00f7), (63, 0x4b18_2a2a)];
+const CHECKSUMS: [(i8, u32); 2] = [(127, 0xa740_f4c9), (63, 0xc8be_5247)];
 
 /// An open file of quantized weights.
 pub(super) struct QuantizedWeights {
@@ -31,13 +31,23 @@ pub(super) struct QuantizedWeights {
 }
 
 impl QuantizedWeights {
-    /// Reads the encoder and its positions; `None` if they are not there, damaged, of weights other than the published ones, or of another kind
-    /// of processor.
+    /// Opens the file in a model's folder; `None` if there is none.
+    pub fn open(folder: &Path) -> Option<Self> {
+        Some(Self { weights: Weights::open(&folder.join(QUANTIZED)).ok()? })
+    }
+
+    /// `true` if what was read, positions and encoder, is whole and of this kind of processor.
+    pub fn is_whole(&self, largest_unit: i8) -> bool {
+        CHECKSUMS.contains(&(largest_unit, self.weights.checksum()))
+    }
+
+    /// Reads positions and encoder; `None` if they are not there, damaged, of weights other than the published ones, or of another kind of
+    /// processor.
     pub fn read(folder: &Path, largest_unit: i8) -> Option<(Encoder, Vec<f32>)> {
-        let mut source = Self { weights: Weights::open(&folder.join(QUANTIZED)).ok()? };
-        let encoder = Encoder::read(&mut source).ok()?;
+        let mut source = Self::open(folder)?;
         let positions = source.positions().ok()?;
-        CHECKSUMS.contains(&(largest_unit, source.weights.checksum())).then_some((encoder, positions))
+        let encoder = Encoder::read(&mut source).ok()?;
+        source.is_whole(largest_unit).then_some((encoder, positions))
     }
 }
 
@@ -74,8 +84,8 @@ fn write(folder: &Path, largest_unit: i8) -> Result<(), EmbedError> {
     let mut weights = Weights::open(&folder.join(WEIGHTS))?;
     let published = PublishedWeights { weights: &mut weights, largest_unit };
     let mut recorder = Recorder { published, tensors: Vec::new() };
-    Encoder::read(&mut recorder)?;
     recorder.positions()?;
+    Encoder::read(&mut recorder)?;
     recorder.published.check()?;
     let path = folder.join(QUANTIZED);
     let tensors = recorder.tensors.iter().map(|tensor| (tensor.name.as_str(), tensor));
@@ -174,9 +184,9 @@ mod tests {
         std::fs::copy(model.join(WEIGHTS), folder.path().join(WEIGHTS)).unwrap();
         for (own, other) in [(127, 63), (63, 127)] {
             write(folder.path(), own).unwrap();
-            let mut source = QuantizedWeights { weights: Weights::open(&folder.path().join(QUANTIZED)).unwrap() };
-            Encoder::read(&mut source).unwrap();
+            let mut source = QuantizedWeights::open(folder.path()).unwrap();
             source.positions().unwrap();
+            Encoder::read(&mut source).unwrap();
             assert!(CHECKSUMS.contains(&(own, source.weights.checksum())), "{own}: {:#010x}", source.weights.checksum());
             assert!(QuantizedWeights::read(folder.path(), own).is_some());
             assert!(QuantizedWeights::read(folder.path(), other).is_none());
