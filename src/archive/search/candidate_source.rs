@@ -113,6 +113,11 @@ pub trait CandidateSource {
         true
     }
 
+    /// `true` if each excerpt is a trip to a server.
+    fn is_remote(&self) -> bool {
+        false
+    }
+
     /// Returns the excerpt of an entry; `None` if it is not known.
     ///
     /// # Errors
