@@ -113,11 +113,6 @@ pub trait CandidateSource {
         true
     }
 
-    /// `true` if each excerpt is a trip to a server.
-    fn is_remote(&self) -> bool {
-        false
-    }
-
     /// Returns the excerpt of an entry; `None` if it is not known.
     ///
     /// # Errors

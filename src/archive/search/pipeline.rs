@@ -7,7 +7,6 @@ use super::hit_renderer::HitRenderer;
 use super::index::OWN_COLUMNS;
 use super::query::QueryTerms;
 use super::rank::{Candidate, RankingContext};
-use super::relevance::Wording;
 use super::{Filter, Mode, SearchError, SearchRequest, SearchResults, Stages, TextKind, rank, time};
 use crate::SUMMARY_CONFIDENCE;
 use crate::project::ProjectScope;
@@ -125,22 +124,13 @@ fn search_once<C: CandidateSource>(
     if mode == Mode::Dense {
         pool.found.values_mut().for_each(|found| found.0 = None);
     }
-    let mut candidates = candidates(store, catalog, &pool, allowed.as_ref())?;
+    let candidates = candidates(store, catalog, &pool, allowed.as_ref())?;
     let project = request.folder.as_deref().map(ProjectScope::at);
     let around =
         RankingContext { time, project: project.as_ref(), now_ms: request.now.as_millisecond(), is_foreign: terms.is_foreign() };
     // What is asked for in a kind of text, or in quotes, has to be in it: neighbors are not.
     let is_strict = !request.kinds.is_empty() || terms.has_quotes();
     let stages = Stages { neighbors: request.stages.neighbors && !is_strict, ..request.stages };
-    // The model knows what an answer means, and better.
-    if stages.likeness && mode == Mode::Lexical && !terms.is_empty() && !catalog.is_remote() {
-        let wording = Wording::of(text, &terms, catalog.tokenizer());
-        for number in rank::first_page(&candidates, stages, &around) {
-            if let Some(excerpt) = catalog.excerpt(store, candidates[number].place.entry)? {
-                candidates[number].likeness = wording.likeness(&excerpt, catalog.tokenizer());
-            }
-        }
-    }
     let ranked = rank::rank(&candidates, stages, &around);
     let fit = candidates.iter().map(rank::fit).fold(0.0, f64::max);
     let shower = HitRenderer { store, catalog, terms: &terms, request, allowed: allowed.as_ref(), around: &around };
@@ -279,7 +269,7 @@ fn candidates<C: CandidateSource>(
                 None => continue,
             },
         };
-        candidates.push(Candidate { place, words, cosine, likeness: 0.0 });
+        candidates.push(Candidate { place, words, cosine });
     }
     Ok(candidates)
 }

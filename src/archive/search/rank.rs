@@ -61,8 +61,6 @@ pub struct Stages {
     pub importance: bool,
     /// A time that the query names counts.
     pub time: bool,
-    /// How the query is worded in a turn counts.
-    pub likeness: bool,
     /// Turns with the same text are shown once.
     pub duplicates: bool,
 }
@@ -77,7 +75,6 @@ impl Stages {
         project: true,
         importance: true,
         time: true,
-        likeness: true,
         duplicates: true,
     };
     /// The plain order of words, of vectors, or of both by reciprocal ranks.
@@ -89,7 +86,6 @@ impl Stages {
         project: false,
         importance: false,
         time: false,
-        likeness: false,
         duplicates: false,
     };
 }
@@ -109,8 +105,6 @@ pub struct Candidate {
     pub words: Option<f64>,
     /// The cosine of its best passage, `None` if there is no vector.
     pub cosine: Option<f64>,
-    /// How the query is [worded](super::relevance::Wording::likeness) in it; 0 where it was not read.
-    pub likeness: f64,
 }
 
 /// Context of the search for the ranking.
@@ -155,17 +149,12 @@ pub fn rank(candidates: &[Candidate], stages: Stages, around: &RankingContext<'_
     }
     // The best by words are the last to be moved: none of them is pushed off the page.
     if !around.is_foreign {
-        let by_meaning = |one: &Candidate| Candidate { words: None, likeness: 0.0, ..one.clone() };
+        let by_meaning = |one: &Candidate| Candidate { words: None, ..one.clone() };
         bring_forward(&mut order, &best_by_one(FIRST_BY_MEANING, candidates, stages, around, by_meaning));
     }
     let by_words = |one: &Candidate| Candidate { cosine: None, ..one.clone() };
     bring_forward(&mut order, &best_by_one(FIRST_BY_WORDS, candidates, stages, around, by_words));
     order
-}
-
-/// The candidates of a first page, which are worth reading.
-pub(super) fn first_page(candidates: &[Candidate], stages: Stages, around: &RankingContext<'_>) -> Vec<usize> {
-    rank_once(candidates, stages, around).into_iter().filter_map(|ranked| ranked.candidate).take(FIRST_PAGE).collect()
 }
 
 /// The first turns by one of the scores alone, given candidates without the other.
@@ -251,7 +240,7 @@ fn scores(candidates: &[Candidate], weight: f64) -> Vec<f64> {
     let (best_words, best_meaning) = (best(&words).powf(RELATIVE_EXPONENT), best(&meaning));
     let score =
         |candidate: &Candidate| LEXICAL_WEIGHT * words(candidate) / best_words + weight * meaning(candidate) / best_meaning;
-    candidates.iter().map(|candidate| score(candidate) + candidate.likeness).collect()
+    candidates.iter().map(score).collect()
 }
 
 fn reciprocal_ranks(candidates: &[Candidate]) -> Vec<f64> {
@@ -335,7 +324,7 @@ mod tests {
             richness: (false, false),
             is_superseded: false,
         };
-        Candidate { place, words, cosine, likeness: 0.0 }
+        Candidate { place, words, cosine }
     }
 
     fn order(candidates: &[Candidate], stages: Stages) -> Vec<(i64, u32)> {
@@ -387,10 +376,10 @@ mod tests {
         #[test]
         fn every_candidate_is_ranked_whatever_the_stages(
             given in proptest::collection::vec((1_i64..5, 0_u32..9, proptest::option::of(0.0..1.0_f64), proptest::option::of(-1.0..1.0_f64)), 0..30),
-            flags in proptest::array::uniform9(any::<bool>()),
+            flags in proptest::array::uniform8(any::<bool>()),
         ) {
-            let [scores, context, neighbors, session, project, importance, time, likeness, duplicates] = flags;
-            let stages = Stages { scores, context, neighbors, session, project, importance, time, likeness, duplicates };
+            let [scores, context, neighbors, session, project, importance, time, duplicates] = flags;
+            let stages = Stages { scores, context, neighbors, session, project, importance, time, duplicates };
             let candidates: Vec<Candidate> = given.into_iter().map(|(t, i, words, cosine)| candidate(t, i, words, cosine)).collect();
             let ranked = rank(&candidates, stages, &RankingContext { time: Some(0..2000), project: None, now_ms: 5000, is_foreign: false });
             for one in &candidates {

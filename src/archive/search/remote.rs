@@ -127,10 +127,6 @@ impl CandidateSource for RemoteCandidates {
         false
     }
 
-    fn is_remote(&self) -> bool {
-        true
-    }
-
     fn cosines(&mut self, _: (&str, &[f32]), _: &[i64]) -> Result<Vec<(i64, f32)>, SearchError> {
         Ok(Vec::new())
     }

@@ -8,18 +8,16 @@ on the tuning half of questions and prompts on real sessions and on fixtures/ret
 
 mod asking;
 mod trees;
-mod wording;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::index::excerpt::Excerpt;
 use super::index::{BM25_K1, QueryTerm, SMOOTHING};
-use super::query::QueryTerms;
+use super::query::{Phrase, QueryTerms};
 use super::tokens::{Tokenizer, is_unspaced};
-use ctxbridge_vectors::embed::static_embedding::StaticEmbedding;
+use ctxbridge_vectors::embed::static_embedding::{StaticEmbedding, StaticVectors};
 
 pub use trees::{MODEL, TREE_DEPTH, Tree, Trees};
-pub use wording::Wording;
 
 /// Names of the features, in their order.
 pub const FEATURES: [&str; 38] = [
@@ -78,6 +76,9 @@ const COMPARED_FEATURES: [usize; FEATURES.len() - OWN_FEATURES] = [8, 9, 10, 11,
 /// Indices of a turn's place and of the number of turns.
 const PLACE: usize = 26;
 const CONSIDERED: usize = 27;
+/// Number of words above which a text is just long.
+const MAX_COUNTED_WORDS: usize = 200;
+
 /// Number of words of a passage.
 const PASSAGE_WORDS: usize = 30;
 /// Numbers of turns that may have a word that is rare, and one that is rare in prompts and answers.
@@ -87,9 +88,15 @@ const RARE_SAID_TURNS: u64 = 3;
 /// A text that turns are compared with.
 pub struct Subject<'t> {
     terms: &'t [QueryTerm],
-    wording: Wording<'t>,
+    /// Numbers of the terms by their words, and starts of words.
+    words: HashMap<&'t str, usize>,
+    starts: Vec<(&'t str, usize)>,
+    /// Names in the text, as they are indexed.
+    names: HashSet<String>,
     is_question: bool,
     is_of_past: bool,
+    meaning: StaticVectors,
+    word_count: usize,
     /// Number of its words that no turn has.
     unknown: usize,
     /// Weight of a word of one turn.
@@ -112,6 +119,34 @@ pub struct Scores {
 impl<'t> Subject<'t> {
     /// Reads a text; `terms` are its words in their order, looked up among `all` turns.
     pub fn of(text: &str, query: &'t QueryTerms, terms: &'t [QueryTerm], all: u64, tokenizer: &Tokenizer) -> Self {
+        let (mut words, mut starts) = (HashMap::new(), Vec::new());
+        for (number, (group, _)) in query.phrase_groups().into_iter().enumerate() {
+            for phrase in group {
+                match phrase {
+                    Phrase::Word(word) => _ = words.entry(word).or_insert(number),
+                    Phrase::Prefix(start) => starts.push((start, number)),
+                }
+            }
+        }
+        let mut names = HashSet::new();
+        let mut typed_names = Vec::new();
+        let mut word_count = 0;
+        tokenizer.tokens(text, &mut |token| {
+            word_count += usize::from(!token.is_variant);
+            let typed = &text[token.range.clone()];
+            let has_digits = typed.bytes().any(|byte| byte.is_ascii_digit());
+            let has_capitals = typed.bytes().skip(1).any(|byte| byte.is_ascii_uppercase());
+            if !token.is_variant && typed.len() > 2 && (token.is_whole || has_digits || has_capitals) {
+                names.insert(token.word);
+                typed_names.push(typed);
+            }
+        });
+        // The table knows English; of a text in another language, its terms in English and its names.
+        let meant = if query.is_foreign() {
+            query.english.iter().copied().chain(typed_names).collect::<Vec<_>>().join(" ")
+        } else {
+            text.to_owned()
+        };
         // No turn in English has pairs of characters, and what they mean is counted.
         let is_pair =
             |number: usize| query.is_foreign() && query.words.get(number).is_some_and(|word| word.starts_with(is_unspaced));
@@ -119,9 +154,13 @@ impl<'t> Subject<'t> {
         Self {
             terms,
             unknown,
-            wording: Wording::of(text, query, tokenizer),
+            words,
+            starts,
+            names,
             is_question: asking::is_question(text),
             is_of_past: asking::is_of_past(text),
+            meaning: StaticEmbedding::built_in().read(&meant),
+            word_count: word_count.min(MAX_COUNTED_WORDS),
             most: ((all + SMOOTHING) as f64).ln(),
         }
     }
@@ -131,9 +170,14 @@ impl<'t> Subject<'t> {
         self.terms.iter().map(|term| term.smoothed_idf).sum::<f64>().max(1e-6)
     }
 
+    fn term_of(&self, word: &str) -> Option<usize> {
+        let start = || self.starts.iter().find(|(start, _)| word.starts_with(start)).map(|(_, number)| *number);
+        self.words.get(word).copied().or_else(start)
+    }
+
     /// Returns the features of a turn, in the order of [`FEATURES`]; [`compare`] adds those that depend on others.
     pub fn features(&self, excerpt: &Excerpt, scores: Scores, tokenizer: &Tokenizer) -> [f64; FEATURES.len()] {
-        let [prompt, answer] = [&excerpt.prompt, &excerpt.answer].map(|text| self.wording.read(text, tokenizer));
+        let [prompt, answer] = [&excerpt.prompt, &excerpt.answer].map(|text| self.read(text, tokenizer));
         let known = self.known_weight();
         let idf = |term: &usize| self.terms[*term].smoothed_idf;
         let score = scores.own / (BM25_K1 + 1.0) / self.terms.iter().map(|term| term.idf).sum::<f64>().max(1e-9);
@@ -143,13 +187,12 @@ impl<'t> Subject<'t> {
         let is_rare_said = |term: &&usize| (1..=RARE_SAID_TURNS).contains(&self.terms[**term].said_docs);
         let anywhere =
             self.terms.iter().enumerate().filter(|(bit, _)| *bit < 64 && scores.mask >> bit & 1 == 1 || said.contains(bit));
-        let passage = self.best_passage(&prompt.found).max(self.best_passage(&answer.found));
+        let passage = prompt.passage.max(answer.passage);
         let next = if scores.own >= scores.best { scores.next } else { scores.best };
         let pairs = prompt.pairs.union(&answer.pairs).count();
         let known_terms = self.terms.iter().filter(|term| term.docs > 0).count();
         let counted = known_terms + self.unknown;
-        let names_said =
-            self.wording.names.iter().filter(|name| prompt.names.contains(*name) || answer.names.contains(*name)).count();
+        let names_said = self.names.iter().filter(|name| prompt.names.contains(*name) || answer.names.contains(*name)).count();
         let best = scores.best.max(f64::MIN_POSITIVE);
         let [prompt_meaning, answer_meaning] =
             [&excerpt.prompt, &excerpt.answer].map(|text| StaticEmbedding::built_in().read(text));
@@ -173,17 +216,45 @@ impl<'t> Subject<'t> {
             f64::from(self.is_question),
             f64::from(self.is_of_past),
             known_terms as f64,
-            self.wording.names.len() as f64,
+            self.names.len() as f64,
             names_said as f64,
-            self.wording.meaning.cosine(&prompt_meaning),
-            self.wording.meaning.best_cosine(&answer_meaning),
-            self.wording.word_count as f64,
+            self.meaning.cosine(&prompt_meaning),
+            self.meaning.best_cosine(&answer_meaning),
+            self.word_count as f64,
             prompt.word_count as f64,
             answer.word_count as f64,
         ];
         let mut features = [0.0; FEATURES.len()];
         features[..own.len()].copy_from_slice(&own);
         features
+    }
+
+    fn read(&self, text: &str, tokenizer: &Tokenizer) -> ReadText {
+        let mut read = ReadText::default();
+        let mut found: Vec<(usize, usize)> = Vec::new();
+        let mut place = 0;
+        tokenizer.tokens(text, &mut |token| {
+            if !token.is_variant {
+                place += 1;
+            }
+            if let Some(term) = self.term_of(&token.word) {
+                read.terms.insert(term);
+                // Parts of the text that follow each other.
+                if let Some((before, last)) = found.last()
+                    && *before + 2 >= place
+                    && *last + 1 == term
+                {
+                    read.pairs.insert(term);
+                }
+                found.push((place, term));
+            }
+            if self.names.contains(&token.word) {
+                read.names.insert(token.word);
+            }
+        });
+        read.passage = self.best_passage(&found);
+        read.word_count = place.min(MAX_COUNTED_WORDS);
+        read
     }
 
     /// The most weight of terms within some words of each other.
@@ -206,6 +277,17 @@ impl<'t> Subject<'t> {
         }
         best
     }
+}
+
+/// Finds of a text. Sets are in order: a sum of fractions depends on theirs in its last bits, and a tree may split there.
+#[derive(Default)]
+struct ReadText {
+    terms: BTreeSet<usize>,
+    /// Terms that stand behind the term before them, as in the text that is compared.
+    pairs: BTreeSet<usize>,
+    names: HashSet<String>,
+    passage: f64,
+    word_count: usize,
 }
 
 /// Adds the features of turns, the best by words first, that depend on the others.

@@ -22,7 +22,7 @@ pub struct Configuration {
 type Switch = fn(&mut Stages, bool);
 
 /// In the order in which they are added.
-const STAGES: [(&str, Switch); 9] = [
+const STAGES: [(&str, Switch); 8] = [
     ("scores", |stages, on| stages.scores = on),
     ("context", |stages, on| stages.context = on),
     ("neighbors", |stages, on| stages.neighbors = on),
@@ -30,7 +30,6 @@ const STAGES: [(&str, Switch); 9] = [
     ("importance", |stages, on| stages.importance = on),
     ("project", |stages, on| stages.project = on),
     ("time", |stages, on| stages.time = on),
-    ("likeness", |stages, on| stages.likeness = on),
     ("duplicates", |stages, on| stages.duplicates = on),
 ];
 
