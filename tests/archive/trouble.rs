@@ -86,7 +86,7 @@ fn noise(length: usize, seed: u64) -> String {
     (0..length).map(letter).map(|letter| if letter == '\\' { 'x' } else { letter }).collect()
 }
 
-/// Another process writes, and no hook waits for it for long; the next one takes in what could not be written.
+/// Another process writes and does not end; each hook gives up, and the next one takes in what could not be written.
 #[test]
 fn a_database_that_is_locked() {
     let sandbox = Sandbox::new();

@@ -70,6 +70,8 @@ fn search_once<C: CandidateSource>(
     let time = named.as_ref().map(|named| named.millis(&request.zone));
     // A model of English makes more of the English words.
     let embedded = if terms.is_foreign() { format!("{}\n{text}", terms.english.join(" ")) } else { request.text.clone() };
+    // The same with and without quotes, so that it is made once.
+    let embedded = embedded.replace('"', " ");
     let vector = embed_query(store, catalog, model, request, &embedded, &mut notes)?;
     let mode = match &vector {
         None => Mode::Lexical,

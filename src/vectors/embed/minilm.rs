@@ -70,8 +70,8 @@ impl MiniLm {
     pub fn embed_once(folder: &Path, text: &str) -> Result<Vec<f32>, EmbedError> {
         let input = Input::open(folder)?;
         let threads = ThreadPoolBuilder::new().num_threads(1).build()?;
-        match threads.install(|| run_quantized(folder, input, text)) {
-            Some(rows) => Ok(pool(&rows)),
+        match threads.install(|| embed_quantized(folder, input, text)) {
+            Some(vector) => Ok(vector),
             None => Ok(Self::load(folder)?.embed(&[text])?.remove(0)),
         }
     }
@@ -172,17 +172,16 @@ fn read_encoder(folder: &Path, weights: &mut Weights) -> Result<(Encoder, Vec<f3
     Ok((encoder, positions))
 }
 
-/// The encoder's rows for a text; `None` if there are no quantized weights, or they are damaged or not of this model.
-fn run_quantized(folder: &Path, mut input: Input, text: &str) -> Option<Vec<f32>> {
+/// The vector of a text by the quantized weights; `None` if there are none, or they are damaged or not of this model.
+fn embed_quantized(folder: &Path, mut input: Input, text: &str) -> Option<Vec<f32>> {
     let largest_unit = largest_unit(&Integers::new());
     let mut source = QuantizedWeights::open(folder)?;
     let positions = source.positions().ok()?;
-    let tokens = input.tokens(text);
-    let embedded = input.embed_tokens(&tokens, &positions).ok()?;
     let is_of_model = PublishedWeights { weights: &mut input.weights, largest_unit }.has_positions(&positions);
-    let rows = Encoder::run_once(&mut source, embedded).ok()?;
-    let is_whole = is_of_model && source.is_whole(largest_unit) && rows.iter().all(|number| number.is_finite());
-    is_whole.then_some(rows)
+    let tokens = input.tokens(text);
+    let embedded = input.embed_tokens(&tokens, &positions).ok().filter(|_| is_of_model)?;
+    let vector = pool(&Encoder::run_once(&mut source, embedded).ok()?);
+    (source.is_whole(largest_unit) && vector.iter().all(|number| number.is_finite())).then_some(vector)
 }
 
 /// The mean of all rows, at length 1.

@@ -12,12 +12,14 @@ pub struct EmbeddingModel {
     /// Folder of the installation, and number of threads; `None` if the embedder was given.
     source: Option<(PathBuf, usize)>,
     state: LoadState,
+    /// The last text, and its vector: a search that finds nothing in quotes asks for it again.
+    last: Option<(String, Vec<f32>)>,
 }
 
 enum LoadState {
     Unread,
-    /// Read for one text, and nothing of it kept.
-    ReadOnce,
+    /// Not read, or not kept: who needs it next keeps it.
+    ToBeKept,
     Read(Box<dyn Embedder>),
     /// The error, and the stamps of the files at that time.
     Unusable(EmbedError, Vec<FileStamp>),
@@ -26,7 +28,7 @@ enum LoadState {
 impl EmbeddingModel {
     /// The model that `ctxbridge model install` puts into a data folder.
     pub fn installed(data: &Path) -> Self {
-        Self { id: MODEL, source: Some((install::folder_in(data), 1)), state: LoadState::Unread }
+        Self { id: MODEL, source: Some((install::folder_in(data), 1)), state: LoadState::Unread, last: None }
     }
 
     /// Sets the number of threads, unless the model is loaded already. The default is one thread, which is as fast for a single
@@ -49,7 +51,7 @@ impl EmbeddingModel {
     pub fn get(&mut self) -> Result<&mut dyn Embedder, &EmbedError> {
         if let Some((folder, threads)) = &self.source {
             let is_due = match &self.state {
-                LoadState::Unread | LoadState::ReadOnce => true,
+                LoadState::Unread | LoadState::ToBeKept => true,
                 LoadState::Read(_) => false,
                 LoadState::Unusable(_, before) => *before != stamp(folder),
             };
@@ -64,36 +66,30 @@ impl EmbeddingModel {
         match &mut self.state {
             LoadState::Read(embedder) => Ok(&mut **embedder),
             LoadState::Unusable(error, _) => Err(error),
-            LoadState::Unread | LoadState::ReadOnce => unreachable!("it was read above, or given"),
+            LoadState::Unread | LoadState::ToBeKept => unreachable!("it was read above, or given"),
         }
     }
 
-    /// Returns the vector of a text. The first time, the model is read for it alone, which is what a command needs; who asks again keeps it.
+    /// Returns the vector of a text. The first time, the model is read for it alone, which is what a command needs; who asks for another text
+    /// keeps it.
     ///
     /// # Errors
     /// As [`Self::get`], and if the model turns out to be damaged; it is then loaded again when it is next requested.
     pub fn embed_text(&mut self, text: &str) -> Result<Vec<f32>, String> {
-        if let (LoadState::Unread, Some((folder, _))) = (&self.state, &self.source) {
-            let before = stamp(folder);
-            let made = MiniLm::embed_once(folder, text);
-            let (state, vector) = match made {
-                Ok(vector) => (LoadState::ReadOnce, Ok(vector)),
-                Err(error) => {
-                    let reason = error.to_string();
-                    (LoadState::Unusable(error, before), Err(reason))
-                }
-            };
-            self.state = state;
-            return vector;
+        if let Some((_, vector)) = self.last.as_ref().filter(|(last, _)| last == text) {
+            return Ok(vector.clone());
         }
-        let made = self.get().map_err(ToString::to_string)?.embed(&[text]);
-        made.map(|mut vectors| vectors.remove(0)).map_err(|error| {
-            // Somebody may be replacing its files.
-            if self.source.is_some() {
-                self.state = LoadState::ReadOnce;
-            }
-            error.to_string()
-        })
+        let made = match (&self.state, &self.source) {
+            (LoadState::Unread, Some((folder, _))) => MiniLm::embed_once(folder, text),
+            _ => self.get().map_err(ToString::to_string)?.embed(&[text]).map(|mut vectors| vectors.remove(0)),
+        };
+        if self.source.is_some() && (made.is_err() || matches!(self.state, LoadState::Unread)) {
+            // After an error, too: somebody may be replacing its files.
+            self.state = LoadState::ToBeKept;
+        }
+        let vector = made.map_err(|error| error.to_string())?;
+        self.last = Some((text.to_owned(), vector.clone()));
+        Ok(vector)
     }
 
     /// `true` if the model's folder exists; nothing of it is read.
@@ -104,7 +100,7 @@ impl EmbeddingModel {
 
 impl From<Box<dyn Embedder>> for EmbeddingModel {
     fn from(embedder: Box<dyn Embedder>) -> Self {
-        Self { id: embedder.id(), source: None, state: LoadState::Read(embedder) }
+        Self { id: embedder.id(), source: None, state: LoadState::Read(embedder), last: None }
     }
 }
 
