@@ -50,7 +50,7 @@ pub struct IndexingReport {
 }
 
 /// Searches the archive of a data folder. Index, vectors and model take long to load, so they stay open until another process has
-/// written to the index.
+/// written to the index; the model from the second text on.
 pub struct Searcher {
     data: PathBuf,
     model: EmbeddingModel,

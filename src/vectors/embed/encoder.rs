@@ -107,8 +107,8 @@ impl Encoder {
     }
 }
 
-/// What multiplies, and intermediate results: kept from layer to layer, since new memory costs more than what is done in it. Made for each text,
-/// since it cannot go from thread to thread.
+/// Multipliers and intermediate results: kept from layer to layer, since new memory costs more than what is done in it. Made for each text,
+/// since multipliers cannot go from thread to thread.
 #[derive(Default)]
 struct ScratchBuffers {
     integers: Integers,

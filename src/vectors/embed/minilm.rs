@@ -34,7 +34,7 @@ pub struct MiniLm {
     threads: ThreadPool,
 }
 
-/// What makes the encoder's input of a text.
+/// Source of the encoder's input for a text.
 struct Input {
     vocabulary: WordPiece,
     weights: Weights,
@@ -56,8 +56,11 @@ impl MiniLm {
     /// # Errors
     /// If it is not there, or is damaged, or the system gives no threads.
     pub fn with_threads(folder: &Path, threads: usize) -> Result<Self, EmbedError> {
-        let mut input = Input::open(folder)?;
         let threads = ThreadPoolBuilder::new().num_threads(threads.max(1)).build()?;
+        Self::with_input(folder, Input::open(folder)?, threads)
+    }
+
+    fn with_input(folder: &Path, mut input: Input, threads: ThreadPool) -> Result<Self, EmbedError> {
         // How weights are laid out depends on the number of threads.
         let (encoder, positions) = threads.install(|| read_encoder(folder, &mut input.weights))?;
         Ok(Self { input, positions, encoder, threads })
@@ -68,11 +71,11 @@ impl MiniLm {
     /// # Errors
     /// If the model is not there, or is damaged.
     pub fn embed_once(folder: &Path, text: &str) -> Result<Vec<f32>, EmbedError> {
-        let input = Input::open(folder)?;
+        let mut input = Input::open(folder)?;
         let threads = ThreadPoolBuilder::new().num_threads(1).build()?;
-        match threads.install(|| embed_quantized(folder, input, text)) {
+        match threads.install(|| embed_quantized(folder, &mut input, text)) {
             Some(vector) => Ok(vector),
-            None => Ok(Self::load(folder)?.embed(&[text])?.remove(0)),
+            None => Ok(Self::with_input(folder, input, threads)?.embed(&[text])?.remove(0)),
         }
     }
 
@@ -173,7 +176,7 @@ fn read_encoder(folder: &Path, weights: &mut Weights) -> Result<(Encoder, Vec<f3
 }
 
 /// The vector of a text by the quantized weights; `None` if there are none, or they are damaged or not of this model.
-fn embed_quantized(folder: &Path, mut input: Input, text: &str) -> Option<Vec<f32>> {
+fn embed_quantized(folder: &Path, input: &mut Input, text: &str) -> Option<Vec<f32>> {
     let largest_unit = largest_unit(&Integers::new());
     let mut source = QuantizedWeights::open(folder)?;
     let positions = source.positions().ok()?;
