@@ -1,8 +1,8 @@
 /*!
 Finds earlier turns that a text is likely to need, for a context that nobody asked for. There, silence is better than irrelevant turns.
 
-The best turns by words are looked at, and whether they are [relevant](super::relevance) is decided for each. A model of meaning would take
-longer to load than a hook may take.
+Of the best turns by words, those are looked at that also mean what the text means, and whether they are [relevant](super::relevance) is decided
+for each. A model of meaning would take longer to load than a hook may take, so meaning is that of the static embedding.
 */
 
 use std::cmp::Reverse;
@@ -27,9 +27,10 @@ const LOCATION_BATCH_ENTRIES: usize = 24;
 /// Maximum number of entries that are looked up. In an archive of many projects, those with the rarest words may all be of others, and what
 /// has fewer of them is not wanted.
 const MAX_LOCATED_ENTRIES: usize = 960;
-/// Maximum number of turns that are scored, and of those that are looked at.
+/// Maximum number of turns that are scored, of those whose text is read, and of those that are looked at.
 const MAX_COMPARED_TURNS: usize = 48;
-const MAX_CONSIDERED_TURNS: usize = 4;
+const MAX_READ_TURNS: usize = 12;
+const MAX_CONSIDERED_TURNS: usize = 3;
 /// Maximum number of turns that are told: the second is wanted too seldom.
 const MAX_RELATED_TURNS: usize = 1;
 /// Maximum numbers of words of a text, of pairs of characters and of prefixes that are looked up, each of which takes its time.
@@ -196,15 +197,25 @@ fn consider_query(
     let terms = asked.terms();
     let subject = Subject::of(about.text, query, &terms, all, index.tokenizer());
     let score_of = |at: usize| scored.get(at).map_or(0.0, |(_, score)| score * asked.most());
-    let mut considered = Vec::new();
-    for (entry, score) in scored.iter().take(MAX_CONSIDERED_TURNS) {
+    let mut read = Vec::new();
+    for (entry, score) in scored.iter().take(MAX_READ_TURNS) {
         let Some(excerpt) = index.excerpt(*entry)? else { continue };
         let best = places[entry].iter().filter(|place| about.is_told(place)).max_by_key(|place| place.rank());
         let Some(place) = best.cloned() else { continue };
-        let scores = Scores { own: score * asked.most(), best: score_of(0), next: score_of(1), mask: masks[entry] };
-        let features = subject.features(&excerpt, scores, index.tokenizer());
-        considered.push(Considered { features, excerpt, place });
+        let meaning = subject.meaning(&excerpt);
+        let scores = Scores { own: score * asked.most(), best: score_of(0), next: score_of(1), mask: masks[entry], meaning };
+        read.push((scores, excerpt, place));
     }
+    // The sort is stable: of equals, the best by words is first.
+    read.sort_by(|(one, ..), (other, ..)| other.fit().total_cmp(&one.fit()));
+    let mut considered: Vec<Considered> = read
+        .into_iter()
+        .take(MAX_CONSIDERED_TURNS)
+        .map(|(scores, excerpt, place)| {
+            let features = subject.features(&excerpt, scores, index.tokenizer());
+            Considered { features, excerpt, place }
+        })
+        .collect();
     relevance::compare(&mut considered.iter_mut().map(|one| &mut one.features).collect::<Vec<_>>());
     Ok(considered)
 }

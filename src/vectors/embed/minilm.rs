@@ -84,6 +84,11 @@ impl MiniLm {
         self.input.tokens(text)
     }
 
+    /// Returns the tokens of the words of a text that the vocabulary knows, without those that begin and end it; for making a table of words.
+    pub fn known_tokens(&self, text: &str) -> Vec<TokenId> {
+        self.input.vocabulary.known(text, MAX_TOKENS)
+    }
+
     /// Returns each word of the vocabulary with the vector that it has alone, at length 1; for making a table of them.
     ///
     /// # Errors

@@ -3,7 +3,8 @@ A static embedding: each piece of a word has a vector, and a text has their sum.
 that a hook can ask for the meaning of a prompt; it knows less than [`MiniLm`](super::MiniLm), of which it is made.
 
 The method is that of Model2Vec (van Dongen and Tulkens 2024): the vector that the model gives to each word alone, its first principal
-components, and less weight for frequent words (Arora et al. 2017). `cargo xtask distill` made the files in `static/`.
+components, and less weight for frequent words (Arora et al. 2017); then rows are fitted to the model's vectors of texts. `cargo xtask distill`
+made the files in `static/`.
 */
 
 use std::sync::LazyLock;

@@ -20,7 +20,7 @@ use ctxbridge_vectors::embed::static_embedding::{StaticEmbedding, StaticVectors}
 pub use trees::{MODEL, TREE_DEPTH, Tree, Trees};
 
 /// Names of the features, in their order.
-pub const FEATURES: [&str; 38] = [
+pub const FEATURES: [&str; 40] = [
     // Score by words: as a share of the best, its lead over the next, as a share of what the text could give, and against one rare word.
     "relative",
     "lead",
@@ -54,6 +54,8 @@ pub const FEATURES: [&str; 38] = [
     "words",
     "asked_words",
     "answered_words",
+    // Score by words as a share of the best, and the greater of the two cosines: by their sum turns are chosen for a closer look.
+    "fit",
     // The turn's place among those that are considered, and how many there are.
     "place",
     "considered",
@@ -68,14 +70,16 @@ pub const FEATURES: [&str; 38] = [
     "rarest_lead",
     "meaning_asked_lead",
     "meaning_answered_lead",
+    "fit_lead",
 ];
 
 /// Features of a turn alone; behind them are the leads of the compared ones.
-const OWN_FEATURES: usize = 28;
-const COMPARED_FEATURES: [usize; FEATURES.len() - OWN_FEATURES] = [8, 9, 10, 11, 13, 12, 2, 5, 21, 22];
-/// Indices of a turn's place and of the number of turns.
-const PLACE: usize = 26;
-const CONSIDERED: usize = 27;
+const OWN_FEATURES: usize = 29;
+const COMPARED_FEATURES: [usize; FEATURES.len() - OWN_FEATURES] = [8, 9, 10, 11, 13, 12, 2, 5, 21, 22, FIT];
+/// Indices of a turn's fit and place, and of the number of turns.
+const FIT: usize = 26;
+const PLACE: usize = 27;
+const CONSIDERED: usize = 28;
 /// Number of words above which a text is just long.
 const MAX_COUNTED_WORDS: usize = 200;
 
@@ -103,6 +107,13 @@ pub struct Subject<'t> {
     most: f64,
 }
 
+/// Cosines of a text with the prompt of a turn, and with the best passage of its answer.
+#[derive(Clone, Copy, Debug)]
+pub struct Meaning {
+    asked: f64,
+    answered: f64,
+}
+
 /// Scores of a candidate.
 #[derive(Clone, Copy, Debug)]
 pub struct Scores {
@@ -114,6 +125,20 @@ pub struct Scores {
     pub next: f64,
     /// The terms that it has anywhere, a bit each.
     pub mask: u64,
+    /// What it means.
+    pub meaning: Meaning,
+}
+
+impl Scores {
+    /// Score by words as a share of the best.
+    fn relative(&self) -> f64 {
+        self.own / self.best.max(f64::MIN_POSITIVE)
+    }
+
+    /// Fit of the turn to the text, by words and by meaning: enough to choose those that are worth a closer look.
+    pub fn fit(&self) -> f64 {
+        self.relative() + self.meaning.asked.max(self.meaning.answered)
+    }
 }
 
 impl<'t> Subject<'t> {
@@ -175,6 +200,12 @@ impl<'t> Subject<'t> {
         self.words.get(word).copied().or_else(start)
     }
 
+    /// Compares the meaning of the text with that of a turn.
+    pub fn meaning(&self, excerpt: &Excerpt) -> Meaning {
+        let [asked, answered] = [&excerpt.prompt, &excerpt.answer].map(|text| StaticEmbedding::built_in().read(text));
+        Meaning { asked: self.meaning.cosine(&asked), answered: self.meaning.best_cosine(&answered) }
+    }
+
     /// Returns the features of a turn, in the order of [`FEATURES`]; [`compare`] adds those that depend on others.
     pub fn features(&self, excerpt: &Excerpt, scores: Scores, tokenizer: &Tokenizer) -> [f64; FEATURES.len()] {
         let [prompt, answer] = [&excerpt.prompt, &excerpt.answer].map(|text| self.read(text, tokenizer));
@@ -193,12 +224,9 @@ impl<'t> Subject<'t> {
         let known_terms = self.terms.iter().filter(|term| term.docs > 0).count();
         let counted = known_terms + self.unknown;
         let names_said = self.names.iter().filter(|name| prompt.names.contains(*name) || answer.names.contains(*name)).count();
-        let best = scores.best.max(f64::MIN_POSITIVE);
-        let [prompt_meaning, answer_meaning] =
-            [&excerpt.prompt, &excerpt.answer].map(|text| StaticEmbedding::built_in().read(text));
         let own = [
-            scores.own / best,
-            (scores.own - next) / best,
+            scores.relative(),
+            (scores.own - next) / scores.best.max(f64::MIN_POSITIVE),
             score,
             score * known / self.most,
             weight(&said) / self.most,
@@ -218,11 +246,12 @@ impl<'t> Subject<'t> {
             known_terms as f64,
             self.names.len() as f64,
             names_said as f64,
-            self.meaning.cosine(&prompt_meaning),
-            self.meaning.best_cosine(&answer_meaning),
+            scores.meaning.asked,
+            scores.meaning.answered,
             self.word_count as f64,
             prompt.word_count as f64,
             answer.word_count as f64,
+            scores.fit(),
         ];
         let mut features = [0.0; FEATURES.len()];
         features[..own.len()].copy_from_slice(&own);
@@ -290,7 +319,7 @@ struct ReadText {
     word_count: usize,
 }
 
-/// Adds the features of turns, the best by words first, that depend on the others.
+/// Adds the features of turns, those that fit best first, that depend on the others.
 pub fn compare(turns: &mut [&mut [f64; FEATURES.len()]]) {
     let count = turns.len();
     for (place, features) in turns.iter_mut().enumerate() {
@@ -311,7 +340,7 @@ mod tests {
 
     #[test]
     fn features_have_their_places() {
-        assert_eq!([FEATURES[PLACE], FEATURES[CONSIDERED]], ["place", "considered"]);
+        assert_eq!([FEATURES[FIT], FEATURES[PLACE], FEATURES[CONSIDERED]], ["fit", "place", "considered"]);
         for (number, compared) in COMPARED_FEATURES.into_iter().enumerate() {
             assert_eq!(FEATURES[OWN_FEATURES + number], format!("{}_lead", FEATURES[compared]));
         }
