@@ -69,7 +69,7 @@ impl WordPiece {
             sorted.push('\n');
         }
         let vocabulary = Self::of(sorted.into(), Some(words.into_iter().map(|(.., token)| token).collect()));
-        match SPECIAL.iter().find(|(word, token)| vocabulary.begin(word) != Some(*token)) {
+        match SPECIAL.iter().find(|(word, token)| vocabulary.begin(word) != Some((*token, word.len()))) {
             Some((word, token)) => Err(format!("word {token} is not {word}")),
             None => Ok(vocabulary),
         }
@@ -95,26 +95,25 @@ impl WordPiece {
         &self.text[self.starts[line] as usize..self.starts[line + 1] as usize - 1]
     }
 
+    /// Number of lines in front of the first one that is not before something.
     fn lines_before(&self, is_before: impl Fn(&str) -> bool) -> usize {
-        let (mut low, mut high) = (0, self.starts.len() - 1);
-        while low < high {
-            let middle = low.midpoint(high);
-            if is_before(self.word(middle)) { low = middle + 1 } else { high = middle }
-        }
-        low
+        partition_point(self.starts.len() - 1, |line| is_before(self.word(line)))
     }
 
-    /// The token of a piece that begins a word.
-    fn begin(&self, piece: &str) -> Option<TokenId> {
-        let line = self.lines_before(|word| word < piece);
-        let is_it = !self.insides.contains(&line) && line + 1 < self.starts.len() && self.word(line) == piece;
-        is_it.then(|| self.token(line))
+    /// The longest piece that begins a word with this text: its token and length.
+    fn begin(&self, text: &str) -> Option<(TokenId, usize)> {
+        // Pieces inside a word stand between those that begin one.
+        let line = |place: usize| if place < self.insides.start { place } else { place + self.insides.len() };
+        let count = self.starts.len() - 1 - self.insides.len();
+        let (place, length) = longest(text, count, |place| self.word(line(place)))?;
+        Some((self.token(line(place)), length))
     }
 
-    /// The token of a piece inside a word.
-    fn inside(&self, piece: &str) -> Option<TokenId> {
-        let line = self.lines_before(|word| unmarked(word).map_or(word < CONTINUATION_MARK, |word| word < piece));
-        (self.insides.contains(&line) && unmarked(self.word(line)) == Some(piece)).then(|| self.token(line))
+    /// The longest piece that goes on inside a word with this text.
+    fn inside(&self, text: &str) -> Option<(TokenId, usize)> {
+        let line = |place: usize| self.insides.start + place;
+        let (place, length) = longest(text, self.insides.len(), |place| &self.word(line(place))[CONTINUATION_MARK.len()..])?;
+        Some((self.token(line(place)), length))
     }
 
     fn token(&self, line: usize) -> TokenId {
@@ -167,24 +166,44 @@ impl WordPiece {
         let before = tokens.len();
         let mut rest = word;
         while !rest.is_empty() {
-            let is_first = rest.len() == word.len();
-            let mut ends = rest.char_indices().rev().map(|(at, c)| at + c.len_utf8());
-            let token = |piece: &str| if is_first { self.begin(piece) } else { self.inside(piece) };
-            let longest = ends.find_map(|end| Some((end, token(&rest[..end])?)));
-            let Some((end, token)) = longest.filter(|_| word.chars().count() <= MAX_WORD_CHARS) else {
+            let longest = if rest.len() == word.len() { self.begin(rest) } else { self.inside(rest) };
+            let Some((token, length)) = longest.filter(|_| word.chars().count() <= MAX_WORD_CHARS) else {
                 tokens.truncate(before);
                 return false;
             };
             tokens.push(token);
-            rest = &rest[end..];
+            rest = &rest[length..];
         }
         true
     }
 }
 
-/// A piece inside a word without its mark.
-fn unmarked(word: &str) -> Option<&str> {
-    word.strip_prefix(CONTINUATION_MARK)
+/// Finds the longest of words in order that a text begins with: its place and length.
+///
+/// The last word that is not behind the text has all of that longest one in front, for it stands between it and the text. So what it has in
+/// common with the text is looked for next, until it is the word itself.
+fn longest<'v>(text: &str, count: usize, word: impl Fn(usize) -> &'v str) -> Option<(usize, usize)> {
+    let (mut text, mut count) = (text.as_bytes(), count);
+    loop {
+        count = partition_point(count, |place| word(place).as_bytes() <= text);
+        let last = word(count.checked_sub(1)?).as_bytes();
+        let common = last.iter().zip(text).take_while(|(one, other)| one == other).count();
+        match common {
+            0 => return None,
+            _ if common == last.len() => return Some((count - 1, common)),
+            _ => text = &text[..common],
+        }
+    }
+}
+
+/// The first of `count` places for which something that holds up to there does not hold.
+fn partition_point(count: usize, holds: impl Fn(usize) -> bool) -> usize {
+    let (mut low, mut high) = (0, count);
+    while low < high {
+        let middle = low.midpoint(high);
+        if holds(middle) { low = middle + 1 } else { high = middle }
+    }
+    low
 }
 
 /// Splits a text at its special words. Each part comes with the special word behind it.
@@ -242,7 +261,7 @@ fn normal(text: &str) -> impl Iterator<Item = char> {
         _ if is_ideograph(c) => [Some(' '), Some(c), Some(' ')],
         _ => [Some(c), None, None],
     });
-    spaced.flatten().nfd().filter(|c| c.general_category() != GeneralCategory::NonspacingMark).flat_map(char::to_lowercase).fuse()
+    spaced.flatten().nfd().filter(|c| !is_accent(*c)).flat_map(char::to_lowercase).fuse()
 }
 
 /// `true` for control characters that count as spaces.
@@ -250,13 +269,21 @@ fn is_line(c: char) -> bool {
     matches!(c, '\t' | '\n' | '\r')
 }
 
+/// `true` for marks that take no room of their own. Most texts are ASCII, and its categories need no table.
+fn is_accent(c: char) -> bool {
+    !c.is_ascii() && c.general_category() == GeneralCategory::NonspacingMark
+}
+
 /// `true` for characters that are dropped: control, format and private use.
 fn is_control(c: char) -> bool {
+    if c.is_ascii() {
+        return c.is_ascii_control();
+    }
     matches!(c.general_category(), GeneralCategory::Control | GeneralCategory::Format | GeneralCategory::PrivateUse)
 }
 
 fn is_punctuation(c: char) -> bool {
-    c.is_ascii_punctuation() || c.general_category_group() == GeneralCategoryGroup::Punctuation
+    c.is_ascii_punctuation() || !c.is_ascii() && c.general_category_group() == GeneralCategoryGroup::Punctuation
 }
 
 /// `true` for the blocks that BERT's own tokenizer lists. Hangul, kana and similar scripts are written with spaces or cut like
@@ -265,4 +292,39 @@ fn is_ideograph(c: char) -> bool {
     matches!(u32::from(c),
         0x4E00..=0x9FFF | 0x3400..=0x4DBF | 0x20000..=0x2A6DF | 0x2A700..=0x2B73F | 0x2B740..=0x2B81F | 0x2B920..=0x2CEAF
         | 0xF900..=0xFAFF | 0x2F800..=0x2FA1F)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn the_longest_word_that_a_text_begins_with_is_found(
+            words in proptest::collection::btree_set("[abé]{1,4}", 0..30),
+            text in "[abé]{0,7}",
+        ) {
+            let expected = words.iter().filter(|word| text.starts_with(word.as_str())).map(String::len).max();
+            let lines: Vec<&String> = words.iter().collect();
+            let found = longest(&text, lines.len(), |place| lines[place]);
+            prop_assert_eq!(found.map(|(_, length)| length), expected);
+            prop_assert!(found.is_none_or(|(place, length)| text.get(..length) == Some(lines[place].as_str())));
+        }
+
+        #[test]
+        fn pieces_are_cut_from_the_front(words in proptest::collection::btree_set("(##)?[ab#]{1,3}", 1..20), text in "[ab#]{1,6}") {
+            let lines: String = words.iter().map(|word| format!("{word}\n")).collect();
+            let vocabulary = WordPiece::of(lines.into(), None);
+            let is_inside = |word: &&String| word.starts_with(CONTINUATION_MARK);
+            let begins: BTreeSet<&str> = words.iter().filter(|word| !is_inside(word)).map(String::as_str).collect();
+            let insides: BTreeSet<&str> = words.iter().filter(is_inside).map(|word| &word[CONTINUATION_MARK.len()..]).collect();
+            let longest = |of: &BTreeSet<&str>| of.iter().filter(|word| text.starts_with(**word)).map(|word| word.len()).max();
+            prop_assert_eq!(vocabulary.begin(&text).map(|(_, length)| length), longest(&begins));
+            prop_assert_eq!(vocabulary.inside(&text).map(|(_, length)| length), longest(&insides).filter(|length| *length > 0));
+        }
+    }
 }
