@@ -6,7 +6,7 @@ It must help more than it costs. So it uses a measured relevance threshold, repe
 in the window, and gives up early.
 
 It serves prompts, prompts of sub-agents, and the context after a compaction. Turns of the same project are
-compared by words ([`relevance`](ctxbridge_archive::search::relevance)), episodes by their rare ones
+compared by words and by meaning ([`relevance`](ctxbridge_archive::search::relevance)), episodes by their rare ones
 ([`keywords`](ctxbridge_archive::search::keywords)). An added turn does not count as restored.
 */
 

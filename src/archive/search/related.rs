@@ -1,8 +1,8 @@
 /*!
 Finds earlier turns that a text is likely to need, for a context that nobody asked for. There, silence is better than irrelevant turns.
 
-Of the best turns by words, those are looked at that also mean what the text means, and whether they are [relevant](super::relevance) is decided
-for each. A model of meaning would take longer to load than a hook may take, so meaning is that of the static embedding.
+Of the best turns by words, those are looked at that are closest by words and meaning together, and whether they are [relevant](super::relevance)
+is decided for each. A model of meaning would take longer to load than a hook may take, so meaning is that of the static embedding.
 */
 
 use std::cmp::Reverse;
@@ -199,6 +199,10 @@ fn consider_query(
     let score_of = |at: usize| scored.get(at).map_or(0.0, |(_, score)| score * asked.most());
     let mut read = Vec::new();
     for (entry, score) in scored.iter().take(MAX_READ_TURNS) {
+        // With some of them alone, another one would seem the best.
+        if Instant::now() > about.deadline {
+            return Ok(Vec::new());
+        }
         let Some(excerpt) = index.excerpt(*entry)? else { continue };
         let best = places[entry].iter().filter(|place| about.is_told(place)).max_by_key(|place| place.rank());
         let Some(place) = best.cloned() else { continue };
@@ -207,7 +211,7 @@ fn consider_query(
         read.push((scores, excerpt, place));
     }
     // The sort is stable: of equals, the best by words is first.
-    read.sort_by(|(one, ..), (other, ..)| other.fit().total_cmp(&one.fit()));
+    read.sort_by(|(one, ..), (other, ..)| other.closeness().total_cmp(&one.closeness()));
     let mut considered: Vec<Considered> = read
         .into_iter()
         .take(MAX_CONSIDERED_TURNS)

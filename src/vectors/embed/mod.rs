@@ -10,6 +10,7 @@ mod encoder;
 mod hash;
 pub mod install;
 mod linear;
+mod longest;
 mod minilm;
 mod model;
 mod published;

@@ -2,9 +2,8 @@
 A static embedding: each piece of a word has a vector, and a text has their sum. It is part of the program and takes no time to load, so
 that a hook can ask for the meaning of a prompt; it knows less than [`MiniLm`](super::MiniLm), of which it is made.
 
-The method is that of Model2Vec (van Dongen and Tulkens 2024): the vector that the model gives to each word alone, its first principal
-components, and less weight for frequent words (Arora et al. 2017); then rows are fitted to the model's vectors of texts. `cargo xtask distill`
-made the files in `static/`.
+The method is that of Model2Vec (van Dongen and Tulkens 2024): the vector that the model gives to each word alone, on few dimensions, and less
+weight for frequent words (Arora et al. 2017); then rows are fitted to the model's vectors of texts. `cargo xtask distill` made the files in `static/`.
 */
 
 use std::sync::LazyLock;
@@ -52,12 +51,8 @@ impl StaticEmbedding {
         for half in self.vocabulary.known(text, MAX_PIECES).chunks(HALF_PASSAGE_PIECES) {
             for token in half {
                 let row = self.rows.chunks_exact(ROW_BYTES).nth(*token as usize);
-                let Some((factor, nibbles)) = row.and_then(|row| row.split_first_chunk()) else { continue };
-                let factor = f32::from_le_bytes(*factor);
-                for (pair, byte) in sum.chunks_exact_mut(2).zip(nibbles) {
-                    pair[0] += factor * f32::from((byte & 15).cast_signed() - NIBBLE_ZERO);
-                    pair[1] += factor * f32::from((byte >> 4).cast_signed() - NIBBLE_ZERO);
-                }
+                let Some(values) = row.and_then(row_values) else { continue };
+                sum.iter_mut().zip(values).for_each(|(sum, value)| *sum += value);
             }
             sums.push(sum);
         }
@@ -99,6 +94,18 @@ pub fn row_bytes(values: &[f32; DIMENSIONS]) -> Vec<u8> {
     factor.to_le_bytes().into_iter().chain(nibbles).collect()
 }
 
+/// Reads what [`row_bytes`] wrote; `None` if it is too short.
+pub fn row_values(bytes: &[u8]) -> Option<[f32; DIMENSIONS]> {
+    let (factor, nibbles) = bytes.split_first_chunk()?;
+    let factor = f32::from_le_bytes(*factor);
+    let mut values = [0.0; DIMENSIONS];
+    for (pair, byte) in values.chunks_exact_mut(2).zip(nibbles.get(..DIMENSIONS / 2)?) {
+        pair[0] = factor * f32::from((byte & 15).cast_signed() - NIBBLE_ZERO);
+        pair[1] = factor * f32::from((byte >> 4).cast_signed() - NIBBLE_ZERO);
+    }
+    Some(values)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -132,11 +139,9 @@ mod tests {
         let bytes = row_bytes(&values);
         assert_eq!(bytes.len(), ROW_BYTES);
         let factor = f32::from_le_bytes(*bytes.first_chunk().unwrap());
-        for (at, value) in values.iter().enumerate() {
-            let byte = bytes[FACTOR_BYTES + at / 2];
-            let nibble = if at % 2 == 0 { byte & 15 } else { byte >> 4 };
-            assert!((factor * f32::from(nibble.cast_signed() - NIBBLE_ZERO) - value).abs() <= factor / 2.0 + 1e-6);
-        }
+        let read = row_values(&bytes).unwrap();
+        assert!(read.iter().zip(values).all(|(read, value)| (read - value).abs() <= factor / 2.0 + 1e-6));
+        assert_eq!(row_values(&bytes[1..]), None);
         assert!(row_bytes(&[0.0; DIMENSIONS])[FACTOR_BYTES..].iter().all(|byte| *byte == 0x88));
     }
 

@@ -13,6 +13,8 @@ use std::ops::Range;
 use unicode_normalization::UnicodeNormalization;
 use unicode_properties::{GeneralCategory, GeneralCategoryGroup, UnicodeGeneralCategory};
 
+use super::longest::{longest, partition_point};
+
 /// A token is an index into the vocabulary, and a row of the word embeddings.
 pub(super) type TokenId = u32;
 
@@ -178,34 +180,6 @@ impl WordPiece {
     }
 }
 
-/// Finds the longest of words in order that a text begins with: its place and length.
-///
-/// The last word that is not behind the text has all of that longest one in front, for it stands between it and the text. So what it has in
-/// common with the text is looked for next, until it is the word itself.
-fn longest<'v>(text: &str, count: usize, word: impl Fn(usize) -> &'v str) -> Option<(usize, usize)> {
-    let (mut text, mut count) = (text.as_bytes(), count);
-    loop {
-        count = partition_point(count, |place| word(place).as_bytes() <= text);
-        let last = word(count.checked_sub(1)?).as_bytes();
-        let common = last.iter().zip(text).take_while(|(one, other)| one == other).count();
-        match common {
-            0 => return None,
-            _ if common == last.len() => return Some((count - 1, common)),
-            _ => text = &text[..common],
-        }
-    }
-}
-
-/// The first of `count` places for which something that holds up to there does not hold.
-fn partition_point(count: usize, holds: impl Fn(usize) -> bool) -> usize {
-    let (mut low, mut high) = (0, count);
-    while low < high {
-        let middle = low.midpoint(high);
-        if holds(middle) { low = middle + 1 } else { high = middle }
-    }
-    low
-}
-
 /// Splits a text at its special words. Each part comes with the special word behind it.
 fn parts(text: &str) -> impl Iterator<Item = (&str, Option<TokenId>)> {
     let mut rest = Some(text);
@@ -304,19 +278,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_longest_word_that_a_text_begins_with_is_found(
-            words in proptest::collection::btree_set("[abé]{1,4}", 0..30),
-            text in "[abé]{0,7}",
-        ) {
-            let expected = words.iter().filter(|word| text.starts_with(word.as_str())).map(String::len).max();
-            let lines: Vec<&String> = words.iter().collect();
-            let found = longest(&text, lines.len(), |place| lines[place]);
-            prop_assert_eq!(found.map(|(_, length)| length), expected);
-            prop_assert!(found.is_none_or(|(place, length)| text.get(..length) == Some(lines[place].as_str())));
-        }
-
-        #[test]
-        fn pieces_are_cut_from_the_front(words in proptest::collection::btree_set("(##)?[ab#]{1,3}", 1..20), text in "[ab#]{1,6}") {
+        fn pieces_that_begin_a_word_and_those_inside_are_apart(words in proptest::collection::btree_set("(##)?[ab#]{1,3}", 1..20), text in "[ab#]{1,6}") {
             let lines: String = words.iter().map(|word| format!("{word}\n")).collect();
             let vocabulary = WordPiece::of(lines.into(), None);
             let is_inside = |word: &&String| word.starts_with(CONTINUATION_MARK);

@@ -8,6 +8,9 @@ pub type Row = [f32; DIMENSIONS];
 /// Iterations of conjugate gradients: what is held out no longer gets better by then.
 const ITERATIONS: usize = 40;
 
+/// Share of its first squared residual from which on a dimension is solved.
+const SOLVED: f64 = 1e-12;
+
 /// A text: rows of its tokens, and the vector that their mean ought to have.
 pub struct Sample {
     pub tokens: Vec<u32>,
@@ -30,7 +33,7 @@ pub fn ridge(first: &[Row], samples: &[Sample], lambda: f32) -> Vec<Row> {
     let mut diagonal = vec![lambda; count];
     for sample in samples {
         let share = 1.0 / sample.tokens.len().max(1) as f32;
-        // A token that is there twice has twice the share; that is rare enough for a preconditioner.
+        // Too little for a token that is there twice, which costs iterations and changes nothing.
         sample.tokens.iter().for_each(|token| diagonal[*token as usize] += share * share);
     }
     // The residual at the begin: Xᵀ(Y − X c E₀), since λ (c E₀ − E) is zero there.
@@ -45,13 +48,15 @@ pub fn ridge(first: &[Row], samples: &[Sample], lambda: f32) -> Vec<Row> {
     let mut scaled = preconditioned(&residual);
     let mut direction = scaled.clone();
     let mut norm = products(&residual, &scaled);
+    // A dimension that is solved stays as it is: numbers of 32 bits would go on to zero, and be divided by it.
+    let enough = norm.map(|norm| norm * SOLVED);
     for _ in 0..ITERATIONS {
         let mut image: Vec<Row> = direction.iter().map(|row| row.map(|number| number * lambda)).collect();
         for sample in samples {
             spread(&mut image, sample, &predict(&direction, sample));
         }
         let curvature = products(&direction, &image);
-        let step: [f32; DIMENSIONS] = std::array::from_fn(|at| (norm[at] / curvature[at].max(f64::MIN_POSITIVE)) as f32);
+        let step = quotients(&norm, &curvature, &enough);
         for (row, by) in rows.iter_mut().zip(&direction) {
             (0..DIMENSIONS).for_each(|at| row[at] += step[at] * by[at]);
         }
@@ -60,7 +65,7 @@ pub fn ridge(first: &[Row], samples: &[Sample], lambda: f32) -> Vec<Row> {
         }
         scaled = preconditioned(&residual);
         let next = products(&residual, &scaled);
-        let share: [f32; DIMENSIONS] = std::array::from_fn(|at| (next[at] / norm[at].max(f64::MIN_POSITIVE)) as f32);
+        let share = quotients(&next, &norm, &enough);
         for (row, by) in direction.iter_mut().zip(&scaled) {
             (0..DIMENSIONS).for_each(|at| row[at] = by[at] + share[at] * row[at]);
         }
@@ -96,6 +101,11 @@ fn spread(rows: &mut [Row], sample: &Sample, vector: &Row) {
     for token in &sample.tokens {
         rows[*token as usize].iter_mut().zip(&vector).for_each(|(sum, number)| *sum += number);
     }
+}
+
+/// Quotients by dimension; 0 where what is divided is no longer worth it.
+fn quotients(one: &[f64; DIMENSIONS], by: &[f64; DIMENSIONS], enough: &[f64; DIMENSIONS]) -> Row {
+    std::array::from_fn(|at| if one[at] > enough[at] && by[at] > 0.0 { (one[at] / by[at]) as f32 } else { 0.0 })
 }
 
 fn dot(one: &Row, other: &Row) -> f64 {
@@ -145,6 +155,16 @@ mod tests {
             assert!(found.iter().zip(row).all(|(one, other)| (one - other).abs() < 0.01));
         }
         assert!(mean_cosine(&found, &samples) > 0.999);
+    }
+
+    #[test]
+    fn a_single_text_is_met_as_well_as_it_may_be() {
+        let target = std::array::from_fn(number);
+        for tokens in [vec![0], vec![0, 1], vec![1, 1, 0]] {
+            let rows = ridge(&[[0.5; DIMENSIONS], [0.25; DIMENSIONS]], &[Sample { tokens: tokens.clone(), target }], 1e-6);
+            assert!(rows.iter().flatten().all(|number| number.is_finite()), "{tokens:?}");
+            assert!(mean_cosine(&rows, &[Sample { tokens, target }]) > 0.999);
+        }
     }
 
     #[test]

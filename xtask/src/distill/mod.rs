@@ -3,8 +3,8 @@
 give the same files.
 
 A row begins as the vector that the model gives to its word alone (Model2Vec, van Dongen and Tulkens 2024). Then all rows are fitted at once, so that
-the sum of a text's rows points where the model's vector of the text does. Their Tokenlearn does that by gradient descent; here it is a ridge
-regression towards the first rows.
+the mean of a text's rows is near the model's vector of the text, less the mean of all texts, on their first principal components. Model2Vec's
+authors do that by gradient descent (Tokenlearn); here it is a ridge regression towards the first rows.
 */
 
 mod fit;
@@ -13,7 +13,7 @@ mod texts;
 use std::fs;
 
 use anyhow::{Context as _, Result};
-use ctxbridge::vectors::embed::static_embedding::{DIMENSIONS, row_bytes};
+use ctxbridge::vectors::embed::static_embedding::{DIMENSIONS, row_bytes, row_values};
 use ctxbridge::vectors::embed::{Embedder as _, MiniLm, install};
 
 use self::fit::{Row, Sample, mean_cosine};
@@ -23,9 +23,10 @@ use crate::tools::root;
 const SMOOTHING: f64 = 1e-4;
 /// Rounds of subspace iteration; the principal components no longer move by then.
 const ROUNDS: usize = 60;
-/// One text in this many is not fitted on, but tells how good the fit is.
+/// One text in this many is not fitted on, but tells how good the fit is. Two of five of these are in a paragraph that was fitted on, or have a
+/// sentence that was, so it tells too much.
 const HELD_OUT_DIVISOR: usize = 20;
-/// What it costs that a row is far from the first one. Of 0.3, 0.1, 0.03 and 0.01, this is best for the texts that are held out.
+/// Penalty for a row's distance from the first one. Of 0.3, 0.1, 0.03 and 0.01, this is best for the texts that are held out.
 const LAMBDA: f32 = 0.03;
 /// Texts that the model is given at once.
 const BATCH_TEXTS: usize = 4096;
@@ -45,11 +46,11 @@ pub fn run() -> Result<bool> {
     let project = |vector: &[f32]| -> Row {
         std::array::from_fn(|at| components[at].iter().zip(vector).map(|(a, b)| a * f64::from(*b)).sum::<f64>() as f32)
     };
-    let samples = texts.iter().zip(&vectors).enumerate().map(|(number, (text, vector))| {
-        (number % HELD_OUT_DIVISOR == 0, Sample { tokens: model.known_tokens(text), target: project(vector) })
-    });
-    let (held_out, fitted): (Vec<_>, Vec<_>) = samples.partition(|(is_held_out, _)| *is_held_out);
-    let [held_out, fitted] = [held_out, fitted].map(|some| some.into_iter().map(|(_, sample)| sample).collect::<Vec<Sample>>());
+    let (mut held_out, mut fitted) = (Vec::new(), Vec::new());
+    for (number, (text, vector)) in texts.iter().zip(&vectors).enumerate() {
+        let sample = Sample { tokens: model.known_tokens(text), target: project(vector) };
+        if number.is_multiple_of(HELD_OUT_DIVISOR) { held_out.push(sample) } else { fitted.push(sample) }
+    }
 
     let (words, mut alone): (Vec<String>, Vec<Vec<f32>>) = model.word_vectors()?.into_iter().unzip();
     center(&mut alone);
@@ -59,7 +60,8 @@ pub fn run() -> Result<bool> {
     let first = alone.iter().enumerate().map(|(rank, vector)| project(vector).map(|one| (f64::from(one) * weight(rank)) as f32));
     let first: Vec<Row> = first.collect();
     let rows = fit::ridge(&first, &fitted, LAMBDA);
-    let [before, after] = [&first, &rows].map(|rows| mean_cosine(rows, &held_out));
+    let rounded = |rows: &[Row]| rows.iter().map(|row| row_values(&row_bytes(row)).unwrap_or(*row)).collect::<Vec<Row>>();
+    let [before, after] = [&first, &rows].map(|rows| mean_cosine(&rounded(rows), &held_out));
     println!(
         "mean cosine with the model's vectors of {} texts that were held out: {after:.3} ({before:.3} by words alone)",
         held_out.len()

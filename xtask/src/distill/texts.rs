@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use ctxbridge::common::digest;
 use serde_json::Value;
 
@@ -18,11 +19,14 @@ const WORDS: RangeInclusive<usize> = 4..=150;
 
 /// Paragraphs and their sentences of all crates from a registry, in an order that does not depend on the crates.
 pub fn of_dependencies() -> Result<Vec<String>> {
-    let output = cargo().args(["metadata", "--locked", "--format-version", "1"]).output().context("cannot run cargo")?;
+    let mut metadata = cargo();
+    metadata.args(["metadata", "--locked", "--format-version", "1"]).stderr(Stdio::inherit());
+    let output = metadata.output().context("cannot run cargo")?;
+    ensure!(output.status.success(), "`cargo metadata --locked` failed, see above");
     let metadata: Value = serde_json::from_slice(&output.stdout).context("`cargo metadata` printed something else than JSON")?;
     let packages = metadata["packages"].as_array().context("`cargo metadata` names no packages")?;
-    let manifests =
-        packages.iter().filter(|package| !package["source"].is_null()).filter_map(|package| package["manifest_path"].as_str());
+    let from_registry = packages.iter().filter(|package| !package["source"].is_null());
+    let manifests = from_registry.filter_map(|package| package["manifest_path"].as_str());
     let mut texts = BTreeMap::new();
     for path in manifests.filter_map(|manifest| Path::new(manifest).parent()).map(files).collect::<Result<Vec<_>>>()?.concat() {
         // A file of something else than text says nothing.
@@ -34,6 +38,7 @@ pub fn of_dependencies() -> Result<Vec<String>> {
             texts.extend(some.map(|text| (digest::sha256(text.as_bytes()), text.to_owned())));
         }
     }
+    ensure!(!texts.is_empty(), "no crate in Cargo.lock says anything");
     Ok(texts.into_values().take(MAX_TEXTS).collect())
 }
 
@@ -62,7 +67,7 @@ fn comments(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Paragraphs of Markdown, each in one line, without its marks; no code, tables and lists of links.
+/// Paragraphs of Markdown, each in one line, without its marks and without code and tables; lines with links are left out, too.
 fn paragraphs<'t>(lines: impl Iterator<Item = &'t str>) -> Vec<String> {
     let (mut all, mut current, mut is_code) = (Vec::new(), String::new(), false);
     for line in lines {

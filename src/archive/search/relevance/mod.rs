@@ -7,6 +7,7 @@ on the tuning half of questions and prompts on real sessions and on fixtures/ret
 */
 
 mod asking;
+mod scores;
 mod trees;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -17,6 +18,7 @@ use super::query::{Phrase, QueryTerms};
 use super::tokens::{Tokenizer, is_unspaced};
 use ctxbridge_vectors::embed::static_embedding::{StaticEmbedding, StaticVectors};
 
+pub use scores::{Meaning, Scores};
 pub use trees::{MODEL, TREE_DEPTH, Tree, Trees};
 
 /// Names of the features, in their order.
@@ -54,8 +56,8 @@ pub const FEATURES: [&str; 40] = [
     "words",
     "asked_words",
     "answered_words",
-    // Score by words as a share of the best, and the greater of the two cosines: by their sum turns are chosen for a closer look.
-    "fit",
+    // Score by words as a share of the best plus the greater of the two cosines: by this, turns are chosen for a closer look.
+    "closeness",
     // The turn's place among those that are considered, and how many there are.
     "place",
     "considered",
@@ -70,14 +72,14 @@ pub const FEATURES: [&str; 40] = [
     "rarest_lead",
     "meaning_asked_lead",
     "meaning_answered_lead",
-    "fit_lead",
+    "closeness_lead",
 ];
 
 /// Features of a turn alone; behind them are the leads of the compared ones.
 const OWN_FEATURES: usize = 29;
-const COMPARED_FEATURES: [usize; FEATURES.len() - OWN_FEATURES] = [8, 9, 10, 11, 13, 12, 2, 5, 21, 22, FIT];
-/// Indices of a turn's fit and place, and of the number of turns.
-const FIT: usize = 26;
+const COMPARED_FEATURES: [usize; FEATURES.len() - OWN_FEATURES] = [8, 9, 10, 11, 13, 12, 2, 5, 21, 22, CLOSENESS];
+/// Indices of a turn's closeness and place, and of the number of turns.
+const CLOSENESS: usize = 26;
 const PLACE: usize = 27;
 const CONSIDERED: usize = 28;
 /// Number of words above which a text is just long.
@@ -105,40 +107,6 @@ pub struct Subject<'t> {
     unknown: usize,
     /// Weight of a word of one turn.
     most: f64,
-}
-
-/// Cosines of a text with the prompt of a turn, and with the best passage of its answer.
-#[derive(Clone, Copy, Debug)]
-pub struct Meaning {
-    asked: f64,
-    answered: f64,
-}
-
-/// Scores of a candidate.
-#[derive(Clone, Copy, Debug)]
-pub struct Scores {
-    /// Its own: BM25 by all terms.
-    pub own: f64,
-    /// The best one.
-    pub best: f64,
-    /// The best of the others.
-    pub next: f64,
-    /// The terms that it has anywhere, a bit each.
-    pub mask: u64,
-    /// What it means.
-    pub meaning: Meaning,
-}
-
-impl Scores {
-    /// Score by words as a share of the best.
-    fn relative(&self) -> f64 {
-        self.own / self.best.max(f64::MIN_POSITIVE)
-    }
-
-    /// Fit of the turn to the text, by words and by meaning: enough to choose those that are worth a closer look.
-    pub fn fit(&self) -> f64 {
-        self.relative() + self.meaning.asked.max(self.meaning.answered)
-    }
 }
 
 impl<'t> Subject<'t> {
@@ -251,7 +219,7 @@ impl<'t> Subject<'t> {
             self.word_count as f64,
             prompt.word_count as f64,
             answer.word_count as f64,
-            scores.fit(),
+            scores.closeness(),
         ];
         let mut features = [0.0; FEATURES.len()];
         features[..own.len()].copy_from_slice(&own);
@@ -319,7 +287,7 @@ struct ReadText {
     word_count: usize,
 }
 
-/// Adds the features of turns, those that fit best first, that depend on the others.
+/// Adds the features of turns, the closest first, that depend on the others.
 pub fn compare(turns: &mut [&mut [f64; FEATURES.len()]]) {
     let count = turns.len();
     for (place, features) in turns.iter_mut().enumerate() {
@@ -340,7 +308,7 @@ mod tests {
 
     #[test]
     fn features_have_their_places() {
-        assert_eq!([FEATURES[FIT], FEATURES[PLACE], FEATURES[CONSIDERED]], ["fit", "place", "considered"]);
+        assert_eq!([FEATURES[CLOSENESS], FEATURES[PLACE], FEATURES[CONSIDERED]], ["closeness", "place", "considered"]);
         for (number, compared) in COMPARED_FEATURES.into_iter().enumerate() {
             assert_eq!(FEATURES[OWN_FEATURES + number], format!("{}_lead", FEATURES[compared]));
         }
