@@ -6,7 +6,7 @@ use std::fs;
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
-use crate::tools::{cargo, root};
+use crate::tools::{cargo_metadata, root};
 
 /// The file that has the picture, and the lines around it.
 const FILE: &str = "ARCHITECTURE.md";
@@ -50,9 +50,7 @@ fn replace(text: &str, picture: &str) -> Result<String> {
 
 /// One line for each crate of the product: its name, and the crates that it uses directly. Each stands above all that it uses.
 fn picture() -> Result<String> {
-    let output = cargo().args(["metadata", "--no-deps", "--format-version", "1"]).output().context("cannot run cargo")?;
-    let metadata: Value = serde_json::from_slice(&output.stdout).context("`cargo metadata` printed something else than JSON")?;
-    Ok(draw(&uses(&metadata)))
+    Ok(draw(&uses(&cargo_metadata(&["--no-deps"])?)))
 }
 
 /// The crates below `src`, and the package itself, with what they use of each other.

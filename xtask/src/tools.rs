@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail, ensure};
+use serde_json::Value;
 
 use crate::steps::Steps;
 
@@ -26,6 +27,15 @@ pub fn cargo() -> Command {
     command.current_dir(root());
     forget_package(&mut command);
     command
+}
+
+/// Facts on the packages of the workspace, as cargo knows them; `options` say of which.
+pub fn cargo_metadata(options: &[&str]) -> Result<Value> {
+    let mut command = cargo();
+    command.args(["metadata", "--format-version", "1"]).args(options).stderr(Stdio::inherit());
+    let output = command.output().context("cannot run cargo")?;
+    ensure!(output.status.success(), "`cargo metadata` failed, see above");
+    serde_json::from_slice(&output.stdout).context("`cargo metadata` printed something else than JSON")
 }
 
 /// Takes from the environment what cargo has told us of our package. The build script of `ring` asks for it, and would be run again,

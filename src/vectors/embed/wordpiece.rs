@@ -165,11 +165,14 @@ impl WordPiece {
 
     /// Adds the pieces of a word; returns `false` if it is unknown.
     fn cut(&self, word: &str, tokens: &mut Vec<TokenId>) -> bool {
+        if word.chars().count() > MAX_WORD_CHARS {
+            return false;
+        }
         let before = tokens.len();
         let mut rest = word;
         while !rest.is_empty() {
-            let longest = if rest.len() == word.len() { self.begin(rest) } else { self.inside(rest) };
-            let Some((token, length)) = longest.filter(|_| word.chars().count() <= MAX_WORD_CHARS) else {
+            let piece = if rest.len() == word.len() { self.begin(rest) } else { self.inside(rest) };
+            let Some((token, length)) = piece else {
                 tokens.truncate(before);
                 return false;
             };

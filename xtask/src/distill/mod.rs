@@ -60,7 +60,8 @@ pub fn run() -> Result<bool> {
     let first = alone.iter().enumerate().map(|(rank, vector)| project(vector).map(|one| (f64::from(one) * weight(rank)) as f32));
     let first: Vec<Row> = first.collect();
     let rows = fit::ridge(&first, &fitted, LAMBDA);
-    let rounded = |rows: &[Row]| rows.iter().map(|row| row_values(&row_bytes(row)).unwrap_or(*row)).collect::<Vec<Row>>();
+    // As the program has them.
+    let rounded = |rows: &[Row]| rows.iter().filter_map(|row| row_values(&row_bytes(row))).collect::<Vec<Row>>();
     let [before, after] = [&first, &rows].map(|rows| mean_cosine(&rounded(rows), &held_out));
     println!(
         "mean cosine with the model's vectors of {} texts that were held out: {after:.3} ({before:.3} by words alone)",

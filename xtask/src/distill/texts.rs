@@ -4,13 +4,11 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 
 use anyhow::{Context as _, Result, ensure};
 use ctxbridge::common::digest;
-use serde_json::Value;
 
-use crate::tools::cargo;
+use crate::tools::cargo_metadata;
 
 /// Maximum number of texts; of more, those with the least SHA-256 are taken, which is a sample.
 const MAX_TEXTS: usize = 150_000;
@@ -19,11 +17,7 @@ const WORDS: RangeInclusive<usize> = 4..=150;
 
 /// Paragraphs and their sentences of all crates from a registry, in an order that does not depend on the crates.
 pub fn of_dependencies() -> Result<Vec<String>> {
-    let mut metadata = cargo();
-    metadata.args(["metadata", "--locked", "--format-version", "1"]).stderr(Stdio::inherit());
-    let output = metadata.output().context("cannot run cargo")?;
-    ensure!(output.status.success(), "`cargo metadata --locked` failed, see above");
-    let metadata: Value = serde_json::from_slice(&output.stdout).context("`cargo metadata` printed something else than JSON")?;
+    let metadata = cargo_metadata(&["--locked"])?;
     let packages = metadata["packages"].as_array().context("`cargo metadata` names no packages")?;
     let from_registry = packages.iter().filter(|package| !package["source"].is_null());
     let manifests = from_registry.filter_map(|package| package["manifest_path"].as_str());
