@@ -452,7 +452,7 @@ fn cold(store: &mut SqliteStore) -> Option<HealthCheck> {
 
 pub fn model(data: &Path) -> HealthCheck {
     let status = install::status(&install::folder_in(data));
-    let next = Some("to enable semantic search, run `ctxbridge model install`");
+    let next = Some("to find more by meaning, run `ctxbridge model install`");
     match status.state {
         install::InstallState::Installed => {
             HealthCheck::new("model", HealthStatus::Ok, format!("{} is whole", status.model), None)
@@ -464,7 +464,7 @@ pub fn model(data: &Path) -> HealthCheck {
             Some("`ctxbridge model install` replaces it"),
         ),
         install::InstallState::Absent => {
-            HealthCheck::new("model", HealthStatus::Warning, "not installed: keyword search only", next)
+            HealthCheck::new("model", HealthStatus::Warning, "not installed: search compares meaning by a small table", next)
         }
     }
 }

@@ -47,7 +47,7 @@ pub(super) struct SearchArguments {
     /// Hits on a page at most; 10 unless given
     #[schemars(range(min = 1, max = 50))]
     pub limit: Option<u32>,
-    /// Compare words (lexical), meaning (dense), or both (hybrid, as far as there is a model)
+    /// Compare words (lexical), meaning (dense), or both (hybrid, the default)
     #[schemars(with = "Option<String>", extend("enum" = ["lexical", "dense", "hybrid"]))]
     #[serde(default, deserialize_with = "named")]
     pub mode: Option<Mode>,

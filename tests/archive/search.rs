@@ -78,6 +78,31 @@ fn words_find_turns() {
     assert_eq!(first("zebra"), None);
 }
 
+/// Without a model: by the static embedding, of which every search makes what vectors are missing.
+#[test]
+fn meaning_finds_turns_on_a_new_machine() {
+    let sandbox = Sandbox::new();
+    talks(&sandbox);
+    let found = |query: &[&str]| {
+        let ran = run(sandbox.command(&[&["search", "--json"], query].concat()), b"");
+        let found: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{}", ran.stderr));
+        let results = found["results"].as_array().unwrap().clone();
+        (ran.code, found["mode"].clone(), prompts(&results).into_iter().map(str::to_owned).collect::<Vec<_>>())
+    };
+    let upload = "the upload fails at night";
+    let (code, mode, hits) = found(&["network disconnects"]);
+    assert_eq!((code, mode, hits.first().map(String::as_str)), (Some(0), json!("hybrid"), Some(upload)));
+    assert_eq!(found(&["--mode", "lexical", "network disconnects"]).0, Some(1), "no word is the same");
+    assert_eq!(found(&["xqzvw jkpfh"]).0, Some(1), "nonsense");
+    assert_eq!(found(&["\"connection reset\""]).2, [upload], "meaning does not stand for what is in quotes");
+    // What comes later is found as well, and nobody is told of vectors.
+    let mut four = Lines::of("four").seed(4);
+    let talk = sandbox.talk(4, four.turn("Our database migration deadlocks on startup."));
+    sandbox.cli(&["archive", "import", talk.path.to_str().unwrap()]);
+    let ran = run(sandbox.command(&["search", "SQL schema upgrade hung while booting"]), b"");
+    assert!(ran.stdout.contains("database migration") && !ran.stderr.contains("vector"), "{} {}", ran.stdout, ran.stderr);
+}
+
 #[test]
 fn what_is_in_quotes_stands_there_as_it_is() {
     let sandbox = Sandbox::new();

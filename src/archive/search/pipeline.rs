@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use super::candidate_source::{CandidateSource, Coverage};
 use super::hit_renderer::HitRenderer;
 use super::index::OWN_COLUMNS;
+use super::meaning::MeaningWeights;
 use super::query::QueryTerms;
 use super::rank::{Candidate, RankingContext};
 use super::{Filter, Mode, SearchError, SearchRequest, SearchResults, Stages, TextKind, rank, time};
@@ -22,10 +23,6 @@ const MAX_TIME_CANDIDATES: usize = 1_000;
 
 /// Maximum number of sessions that are found by their titles.
 const MAX_TITLED_SESSIONS: usize = 10;
-
-/// Minimum cosine of the best hit where none has any of the query's words: three of four questions on real sessions have more than 0.5, and half of
-/// all unrelated prompts less than 0.3.
-const MIN_BEST_COSINE: f64 = 0.35;
 
 /// Maximum number of characters of a query that are read.
 const MAX_SEARCH_TEXT_CHARS: usize = 1_000;
@@ -78,6 +75,7 @@ fn search_once<C: CandidateSource>(
         Some(_) => request.mode.unwrap_or(Mode::Hybrid),
     };
     let vector = vector.as_ref().map(|(model, vector)| (*model, vector.as_slice()));
+    let meaning = vector.map_or_else(MeaningWeights::default, |(model, _)| MeaningWeights::of(model));
     let allowed = catalog.resolve_filter(store, &request.filter)?;
     // The catalog gives what may have what is in quotes, and much of it may not.
     let most = MAX_CANDIDATES.max(request.limit) * if terms.has_quotes() { 4 } else { 1 };
@@ -116,25 +114,26 @@ fn search_once<C: CandidateSource>(
     }
     // Where nothing has any of the words that were compared, it takes a likeness that unrelated texts do not have.
     let has_words = mode == Mode::Dense || pool.found.values().any(|(words, _)| words.is_some());
-    if !has_words && pool.found.values().filter_map(|(_, cosine)| *cosine).fold(0.0, f64::max) < MIN_BEST_COSINE {
+    if !has_words && pool.found.values().filter_map(|(_, cosine)| *cosine).fold(0.0, f64::max) < meaning.min_best_cosine {
         pool.found.clear();
     }
     // Vectors are of what was said.
     let is_said =
         request.kinds.is_empty() || request.kinds.iter().any(|kind| matches!(kind, TextKind::Prompt | TextKind::Answer));
-    pool.found.retain(|_, (words, cosine)| words.is_some() || is_said && cosine.is_some());
+    pool.found
+        .retain(|_, (words, cosine)| words.is_some() || is_said && cosine.is_some_and(|cosine| cosine >= meaning.min_cosine));
     if mode == Mode::Dense {
         pool.found.values_mut().for_each(|found| found.0 = None);
     }
     let candidates = candidates(store, catalog, &pool, allowed.as_ref())?;
     let project = request.folder.as_deref().map(ProjectScope::at);
-    let around =
-        RankingContext { time, project: project.as_ref(), now_ms: request.now.as_millisecond(), is_foreign: terms.is_foreign() };
+    let now_ms = request.now.as_millisecond();
+    let around = RankingContext { time, project: project.as_ref(), now_ms, is_foreign: terms.is_foreign(), meaning };
     // What is asked for in a kind of text, or in quotes, has to be in it: neighbors are not.
     let is_strict = !request.kinds.is_empty() || terms.has_quotes();
     let stages = Stages { neighbors: request.stages.neighbors && !is_strict, ..request.stages };
     let ranked = rank::rank(&candidates, stages, &around);
-    let fit = candidates.iter().map(rank::fit).fold(0.0, f64::max);
+    let fit = candidates.iter().map(|one| rank::fit(one, &meaning)).fold(0.0, f64::max);
     let shower = HitRenderer { store, catalog, terms: &terms, request, allowed: allowed.as_ref(), around: &around };
     let hits = shower.hits(&ranked, &candidates)?;
     let time = named.map(|named| request.text[named.range].to_owned());

@@ -9,18 +9,13 @@ to compare with. All weights were chosen with `cargo xtask bench retrieval`; eac
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use super::meaning::MeaningWeights;
 use crate::project::ProjectScope;
 use crate::store::TurnLocation;
 use crate::{ImportanceFactors, importance};
 
-/// Cosine that says nothing: any two texts of the same field have as much.
-const COSINE_FLOOR: f64 = 0.2;
-/// Weight of words; the weight of meaning is 1.
-const LEXICAL_WEIGHT: f64 = 1.8;
-/// Weight of meaning for a query in another language than English.
-const MEANING_WEIGHT_OF_FOREIGN: f64 = 0.4;
-/// Exponent of the best word score that word scores are divided by: if even the best has little of the query, words count less.
-const RELATIVE_EXPONENT: f64 = 0.6;
+/// Weight of words; [`MeaningWeights`] has that of meaning.
+pub(super) const LEXICAL_WEIGHT: f64 = 1.8;
 /// Share of its score that a turn gives to turns at distance one and two.
 const NEIGHBOR_SHARES: [f64; 2] = [0.06, 0.05];
 /// Share that a turn gets of the best score of its session, and the best word score from which on it gets all of it: a session that
@@ -33,10 +28,6 @@ const OUTSIDE_TIME_FACTOR: f64 = 0.3;
 const MAX_IMPORTANCE_BONUS: f64 = 0.02;
 /// Bonus for a turn of the project that the search is run from.
 const PROJECT_BONUS: f64 = 0.2;
-/// Numbers of turns that are on the first page because they are the best by words, whatever the model makes of them, or by meaning where those
-/// leave room.
-const FIRST_BY_WORDS: usize = 6;
-const FIRST_BY_MEANING: usize = 4;
 /// Word score that the best by words need: what has less has the query's common words.
 const MIN_FIRST_WORDS: f64 = 0.2;
 /// Hits of a first page.
@@ -118,6 +109,8 @@ pub struct RankingContext<'a> {
     pub now_ms: i64,
     /// `true` if the query is in another language than English, which the model knows.
     pub is_foreign: bool,
+    /// How much cosines count.
+    pub meaning: MeaningWeights,
 }
 
 /// A ranked turn.
@@ -133,10 +126,9 @@ pub struct Ranked {
 
 /// Returns how well an entry fits by itself, whatever else was found. Unlike scores, this is comparable between searches for the
 /// same query.
-pub(super) fn fit(candidate: &Candidate) -> f64 {
-    let words = candidate.words.unwrap_or_default();
-    let meaning = candidate.cosine.map_or(0.0, |cosine| (cosine - COSINE_FLOOR).max(0.0) / (1.0 - COSINE_FLOOR));
-    LEXICAL_WEIGHT * words + meaning
+pub(super) fn fit(candidate: &Candidate, meaning: &MeaningWeights) -> f64 {
+    let cosine = candidate.cosine.filter(|_| meaning.is_absolute);
+    LEXICAL_WEIGHT * candidate.words.unwrap_or_default() + meaning.score(cosine)
 }
 
 /// Returns the order of candidates and, if the stages include them, of their neighbors. The best by words alone are
@@ -150,10 +142,10 @@ pub fn rank(candidates: &[Candidate], stages: Stages, around: &RankingContext<'_
     // The best by words are the last to be moved: none of them is pushed off the page.
     if !around.is_foreign {
         let by_meaning = |one: &Candidate| Candidate { words: None, ..one.clone() };
-        bring_forward(&mut order, &best_by_one(FIRST_BY_MEANING, candidates, stages, around, by_meaning));
+        bring_forward(&mut order, &best_by_one(around.meaning.first_by_meaning, candidates, stages, around, by_meaning));
     }
     let by_words = |one: &Candidate| Candidate { cosine: None, ..one.clone() };
-    bring_forward(&mut order, &best_by_one(FIRST_BY_WORDS, candidates, stages, around, by_words));
+    bring_forward(&mut order, &best_by_one(around.meaning.first_by_words, candidates, stages, around, by_words));
     order
 }
 
@@ -196,8 +188,7 @@ fn bring_forward(order: &mut Vec<Ranked>, best: &[(i64, u32)]) {
 }
 
 fn rank_once(candidates: &[Candidate], stages: Stages, around: &RankingContext<'_>) -> Vec<Ranked> {
-    let meaning = if around.is_foreign { MEANING_WEIGHT_OF_FOREIGN } else { 1.0 };
-    let fused = if stages.scores { scores(candidates, meaning) } else { reciprocal_ranks(candidates) };
+    let fused = if stages.scores { scores(candidates, around) } else { reciprocal_ranks(candidates) };
     // In order: what neighbors add up to depends on it in its last bits.
     let mut ranked: BTreeMap<(i64, u32), Ranked> = BTreeMap::new();
     for (number, (candidate, score)) in candidates.iter().zip(&fused).enumerate() {
@@ -232,14 +223,14 @@ fn rank_once(candidates: &[Candidate], stages: Stages, around: &RankingContext<'
     order
 }
 
-fn scores(candidates: &[Candidate], weight: f64) -> Vec<f64> {
+fn scores(candidates: &[Candidate], around: &RankingContext<'_>) -> Vec<f64> {
+    let share = around.meaning.share(around.is_foreign);
     let words = |candidate: &Candidate| candidate.words.unwrap_or(0.0).max(0.0);
-    let meaning =
-        |candidate: &Candidate| candidate.cosine.map_or(0.0, |cosine| (cosine - COSINE_FLOOR).max(0.0) / (1.0 - COSINE_FLOOR));
+    let meaning = |candidate: &Candidate| around.meaning.score(candidate.cosine);
     let best = |of: &dyn Fn(&Candidate) -> f64| candidates.iter().map(of).fold(f64::MIN_POSITIVE, f64::max);
-    let (best_words, best_meaning) = (best(&words).powf(RELATIVE_EXPONENT), best(&meaning));
+    let (best_words, best_meaning) = (best(&words).powf(share.relative_exponent), best(&meaning));
     let score =
-        |candidate: &Candidate| LEXICAL_WEIGHT * words(candidate) / best_words + weight * meaning(candidate) / best_meaning;
+        |candidate: &Candidate| LEXICAL_WEIGHT * words(candidate) / best_words + share.weight * meaning(candidate) / best_meaning;
     candidates.iter().map(score).collect()
 }
 
@@ -381,7 +372,7 @@ mod tests {
             let [scores, context, neighbors, session, project, importance, time, duplicates] = flags;
             let stages = Stages { scores, context, neighbors, session, project, importance, time, duplicates };
             let candidates: Vec<Candidate> = given.into_iter().map(|(t, i, words, cosine)| candidate(t, i, words, cosine)).collect();
-            let ranked = rank(&candidates, stages, &RankingContext { time: Some(0..2000), project: None, now_ms: 5000, is_foreign: false });
+            let ranked = rank(&candidates, stages, &RankingContext { time: Some(0..2000), now_ms: 5000, ..RankingContext::default() });
             for one in &candidates {
                 prop_assert!(ranked.iter().any(|ranked| ranked.at == (one.place.transcript, one.place.index) && ranked.candidate.is_some()));
             }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use super::remote::RemoteCandidates;
 use super::scan::FullScan;
-use super::{SearchError, SearchIndex, SearchRequest, SearchResults, embed_missing, index, refresh, search};
+use super::{RefreshReport, SearchError, SearchIndex, SearchRequest, SearchResults, embed_missing, index, refresh, search};
 use crate::store::{Store, StoreReader};
 use ctxbridge_common::files::{self, FileStamp};
 use ctxbridge_config::StoreKind;
@@ -43,24 +43,29 @@ pub struct IndexingReport {
     pub embedded: usize,
     /// Entries that have no vectors.
     pub not_embedded: usize,
-    /// `true` if there is a model.
-    pub has_model: bool,
     /// The error, if the model that is there cannot be used.
     pub model_error: Option<String>,
 }
+
+/// Number of entries without vectors that a search gives them, by the static embedding, if it does not index more. Upkeep gives them to more.
+const SEARCH_EMBEDDINGS: usize = 200;
+const UPKEEP_EMBEDDINGS: usize = 20_000;
 
 /// Searches the archive of a data folder. Index, vectors and model take long to load, so they stay open until another process has
 /// written to the index; the model from the second text on.
 pub struct Searcher {
     data: PathBuf,
+    /// The model, which may not be installed.
     model: EmbeddingModel,
+    /// What the index has vectors of until it is.
+    built_in: EmbeddingModel,
     index: Option<(SearchIndex, [FileStamp; 2])>,
 }
 
 impl Searcher {
     /// Creates a searcher; nothing is opened yet.
     pub fn new(data: PathBuf) -> Self {
-        Self { model: EmbeddingModel::installed(&data), data, index: None }
+        Self { model: EmbeddingModel::installed(&data), built_in: EmbeddingModel::built_in(), data, index: None }
     }
 
     /// Searches. Before that, at most `most` entries that the index does not have yet are indexed; `progress` receives their
@@ -91,7 +96,7 @@ impl Searcher {
     ) -> Result<SearchResults, SearchError> {
         self.with_index(&mut |index, model, is_new| {
             let mut notes = Vec::new();
-            match refresh(store, index, most, &mut |done, total| progress(IndexingProgress::Words(done, total))) {
+            match bring_up_to_date(store, index, model, most, progress) {
                 Ok(refreshed) if refreshed.is_complete => {}
                 Ok(_) => notes.push(
                     "older turns are not in the search index yet; each search takes in some, `ctxbridge archive optimize` all"
@@ -138,17 +143,15 @@ impl Searcher {
             if thoroughly {
                 model.use_threads(std::thread::available_parallelism().map_or(1, usize::from));
             }
-            if model.is_present() {
-                let (with, all) = index.coverage(model.id())?;
-                match model.get() {
-                    Ok(embedder) => {
-                        done.has_model = true;
-                        let mut step = |entries| progress(IndexingProgress::Vectors(entries, all.saturating_sub(with)));
-                        done.embedded = embed_missing(store, index, embedder, most_vectors, &mut step)?.entries;
-                        index.refresh_ann_file(embedder.id(), embedder.dimensions())?;
-                    }
-                    Err(error) => done.model_error = Some(error.to_string()),
+            let (with, all) = index.coverage(model.id())?;
+            let most_vectors = if model.is_built_in() { most_vectors.max(UPKEEP_EMBEDDINGS) } else { most_vectors };
+            match model.get() {
+                Ok(embedder) => {
+                    let mut step = |entries| progress(IndexingProgress::Vectors(entries, all.saturating_sub(with)));
+                    done.embedded = embed_missing(store, index, embedder, most_vectors, &mut step)?.entries;
+                    index.refresh_ann_file(embedder.id(), embedder.dimensions())?;
                 }
+                Err(error) => done.model_error = Some(error.to_string()),
             }
             if thoroughly || done.entries > 0 {
                 progress(IndexingProgress::Optimizing);
@@ -179,10 +182,11 @@ impl Searcher {
     /// # Errors
     /// If the archive cannot be read.
     pub fn backlog(&self, store: &mut dyn StoreReader) -> Result<IndexingReport, SearchError> {
+        let model = if self.model.is_present() { &self.model } else { &self.built_in };
         let (entries, without) = match SearchIndex::open_existing(&self.data, index::INDEX_WRITE_TIMEOUT)? {
             Some(mut index) => {
                 let entries = index.count_missing()?;
-                let (with, all) = index.coverage(self.model.id())?;
+                let (with, all) = index.coverage(model.id())?;
                 (entries, all - with + entries)
             }
             None => {
@@ -190,15 +194,7 @@ impl Searcher {
                 (all, all)
             }
         };
-        let has_model = self.model.is_present();
-        let (embedded, not_embedded) = if has_model { (without, 0) } else { (0, without) };
-        Ok(IndexingReport {
-            entries: entries as usize,
-            embedded: embedded as usize,
-            not_embedded: not_embedded as usize,
-            has_model,
-            model_error: None,
-        })
+        Ok(IndexingReport { entries: entries as usize, embedded: without as usize, ..IndexingReport::default() })
     }
 
     /// Works with the index. If it turns out to be broken, the work is done again with a new one.
@@ -214,12 +210,13 @@ impl Searcher {
             }
             None => SearchIndex::open(&self.data)?,
         };
-        let done = match work(&mut index, &mut self.model, false) {
+        let model = if self.model.is_present() { &mut self.model } else { &mut self.built_in };
+        let done = match work(&mut index, model, false) {
             Ok(done) => done,
             Err(error) => match index.replace_if_broken(&self.data, &error)? {
                 Some(new) => {
                     index = new;
-                    work(&mut index, &mut self.model, true)?
+                    work(&mut index, model, true)?
                 }
                 None => return Err(error),
             },
@@ -233,4 +230,22 @@ impl Searcher {
     fn stamp(&self) -> [FileStamp; 2] {
         ["", "-wal"].map(|suffix| files::stamp(&self.data.join(format!("{}{suffix}", index::FILE))))
     }
+}
+
+/// Indexes at most `most` entries. If there is no model, makes their vectors as well; those of a model take long, and are left to upkeep.
+fn bring_up_to_date(
+    store: &mut dyn StoreReader,
+    index: &mut SearchIndex,
+    model: &mut EmbeddingModel,
+    most: usize,
+    progress: &mut dyn FnMut(IndexingProgress),
+) -> Result<RefreshReport, SearchError> {
+    let refreshed = refresh(store, index, most, &mut |done, total| progress(IndexingProgress::Words(done, total)))?;
+    if model.is_built_in()
+        && let Ok(embedder) = model.get()
+    {
+        let most = most.min(refreshed.entries.max(SEARCH_EMBEDDINGS));
+        embed_missing(store, index, embedder, most, &mut |done| progress(IndexingProgress::Vectors(done, most as u64)))?;
+    }
+    Ok(refreshed)
 }

@@ -261,7 +261,7 @@ fn summary(done: &MaintenanceRunReport, is_dry: bool) -> String {
 fn tell_index(indexed: &IndexingReport, is_dry: bool, output: &mut Output) -> anyhow::Result<()> {
     let were = if is_dry { "would be" } else { "were" };
     let mut line = format!("{} {were} taken into the search index", count(indexed.entries as u64, "entry"));
-    if indexed.has_model {
+    if indexed.model_error.is_none() {
         let got = if is_dry { "would get" } else { "got" };
         line += &format!(", {} {got} vectors", count(indexed.embedded as u64, "entry"));
         if indexed.not_embedded > 0 {

@@ -60,7 +60,7 @@ pub(in crate::cli) struct SearchArgs {
     /// Search only this machine, not the team server
     #[arg(long)]
     here: bool,
-    /// Ranking method [default: hybrid if a model is installed, else lexical]
+    /// Ranking method [default: hybrid, or lexical where nothing has vectors]
     #[arg(long)]
     mode: Option<Mode>,
 }

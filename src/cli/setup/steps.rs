@@ -118,7 +118,7 @@ pub(super) const STEPS: [SetupStep; 8] = [
     },
     SetupStep {
         name: "model",
-        question: "Search by meaning as well? It downloads a model of 91 MB, once",
+        question: "Find more by meaning? It downloads a model of 91 MB, once",
         command: &["model", "install"],
         state: |survey| if survey.has_model { StepState::Done("it is installed".to_owned()) } else { StepState::Optional },
     },

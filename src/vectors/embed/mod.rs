@@ -26,6 +26,7 @@ pub use hash::{Hash768, is_hash_of};
 pub use minilm::{MAX_TOKENS, MiniLm};
 pub use model::EmbeddingModel;
 pub use quantized_weights::QUANTIZED;
+pub use static_embedding::STATIC;
 
 /// Makes vectors of texts: texts with similar meaning have vectors that point in similar directions.
 pub trait Embedder: Send {
@@ -35,7 +36,7 @@ pub trait Embedder: Send {
     /// Number of dimensions of a vector.
     fn dimensions(&self) -> usize;
 
-    /// Returns a vector of length 1 for each text, in order.
+    /// Returns a vector of length 1 for each text, in order; of length 0 for a text of which nothing is known.
     ///
     /// # Errors
     /// If the model is damaged.

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::install::{self, MODEL, MODEL_FILES};
+use super::static_embedding::{STATIC, StaticEmbedding};
 use super::{EmbedError, Embedder, MiniLm};
 use ctxbridge_common::files::{self, FileStamp};
 
@@ -29,6 +30,16 @@ impl EmbeddingModel {
     /// The model that `ctxbridge model install` puts into a data folder.
     pub fn installed(data: &Path) -> Self {
         Self { id: MODEL, source: Some((install::folder_in(data), 1)), state: LoadState::Unread, last: None }
+    }
+
+    /// The static embedding, which is part of the program.
+    pub fn built_in() -> Self {
+        Self::from(Box::new(StaticEmbedding::built_in()) as Box<dyn Embedder>)
+    }
+
+    /// `true` if it is the static embedding.
+    pub fn is_built_in(&self) -> bool {
+        self.id == STATIC
     }
 
     /// Sets the number of threads, unless the model is loaded already. The default is one thread, which is as fast for a single

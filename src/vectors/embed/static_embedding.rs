@@ -9,7 +9,11 @@ weight for frequent words (Arora et al. 2017); then rows are fitted to the model
 use std::sync::LazyLock;
 
 use super::wordpiece::WordPiece;
+use super::{EmbedError, Embedder};
+use crate::normalize;
 
+/// Name of the table, as stored beside vectors; vectors of two tables cannot be compared.
+pub const STATIC: &str = "static-128";
 /// Dimensions of a vector.
 pub const DIMENSIONS: usize = 128;
 /// Bytes of a row: its factor, and four bits a dimension.
@@ -60,15 +64,38 @@ impl StaticEmbedding {
     }
 }
 
+impl Embedder for &StaticEmbedding {
+    fn id(&self) -> &'static str {
+        STATIC
+    }
+
+    fn dimensions(&self) -> usize {
+        DIMENSIONS
+    }
+
+    fn embed(&mut self, texts: &[&str]) -> Result<Vec<Vec<f32>>, EmbedError> {
+        let vector = |text: &&str| {
+            let mut vector = self.read(text).whole().to_vec();
+            normalize(&mut vector);
+            vector
+        };
+        Ok(texts.iter().map(vector).collect())
+    }
+}
+
 impl StaticVectors {
+    fn whole(&self) -> &[f32; DIMENSIONS] {
+        &self.sums[self.sums.len() - 1]
+    }
+
     /// The cosine of two texts; 0 if nothing of one is known.
     pub fn cosine(&self, other: &Self) -> f64 {
-        cosine(&self.sums[self.sums.len() - 1], &other.sums[other.sums.len() - 1])
+        cosine(self.whole(), other.whole())
     }
 
     /// The greatest cosine with a passage of the other text.
     pub fn best_cosine(&self, other: &Self) -> f64 {
-        let whole = &self.sums[self.sums.len() - 1];
+        let whole = self.whole();
         let last = other.sums.len() - 1;
         let passages = (0..last).map(|begin| (&other.sums[begin], &other.sums[(begin + 2).min(last)]));
         let cosines = passages.map(|(from, to)| cosine(whole, &std::array::from_fn(|at| to[at] - from[at])));
@@ -148,5 +175,23 @@ mod tests {
     #[test]
     fn each_word_has_a_row() {
         assert_eq!(ROWS.len(), WORDS.lines().count() * ROW_BYTES);
+    }
+
+    /// A table with other vectors needs another [`STATIC`], or searches would compare them with those in users' indexes.
+    #[test]
+    fn another_table_has_another_name() {
+        let sum = ctxbridge_common::digest::of_bytes(&[WORDS.as_bytes(), ROWS].concat());
+        assert_eq!((STATIC, &sum[..16]), ("static-128", "cd963574227476eb"));
+    }
+
+    #[test]
+    fn a_vector_has_length_one_or_none() {
+        let vectors = (&*BUILT_IN).embed(&["the build is slow", "", "compilation takes too long"]).unwrap();
+        let product = |one: &[f32], other: &[f32]| one.iter().zip(other).map(|(a, b)| a * b).sum::<f32>();
+        let lengths: Vec<f32> = vectors.iter().map(|one| product(one, one)).collect();
+        assert!((lengths[0] - 1.0).abs() < 1e-5 && lengths[1] == 0.0, "{lengths:?}");
+        let table = StaticEmbedding::built_in();
+        let cosine = table.read("the build is slow").cosine(&table.read("compilation takes too long"));
+        assert!((f64::from(product(&vectors[0], &vectors[2])) - cosine).abs() < 1e-5);
     }
 }

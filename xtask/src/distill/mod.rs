@@ -23,9 +23,6 @@ use crate::tools::root;
 const SMOOTHING: f64 = 1e-4;
 /// Rounds of subspace iteration; the principal components no longer move by then.
 const ROUNDS: usize = 60;
-/// One text in this many is not fitted on, but tells how good the fit is. Two of five of these are in a paragraph that was fitted on, or have a
-/// sentence that was, so it tells too much.
-const HELD_OUT_DIVISOR: usize = 20;
 /// Penalty for a row's distance from the first one. Of 0.3, 0.1, 0.03 and 0.01, this is best for the texts that are held out.
 const LAMBDA: f32 = 0.03;
 /// Texts that the model is given at once.
@@ -35,10 +32,9 @@ pub fn run() -> Result<bool> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let mut model = MiniLm::with_threads(&install::folder()?, threads)?;
     let texts = texts::of_dependencies()?;
-    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     let mut vectors = Vec::with_capacity(texts.len());
     for some in texts.chunks(BATCH_TEXTS) {
-        vectors.extend(model.embed(some)?);
+        vectors.extend(model.embed(&some.iter().map(|one| one.text.as_str()).collect::<Vec<_>>())?);
         eprintln!("{} of {} texts read", vectors.len(), texts.len());
     }
     center(&mut vectors);
@@ -47,9 +43,9 @@ pub fn run() -> Result<bool> {
         std::array::from_fn(|at| components[at].iter().zip(vector).map(|(a, b)| a * f64::from(*b)).sum::<f64>() as f32)
     };
     let (mut held_out, mut fitted) = (Vec::new(), Vec::new());
-    for (number, (text, vector)) in texts.iter().zip(&vectors).enumerate() {
-        let sample = Sample { tokens: model.known_tokens(text), target: project(vector) };
-        if number.is_multiple_of(HELD_OUT_DIVISOR) { held_out.push(sample) } else { fitted.push(sample) }
+    for (one, vector) in texts.iter().zip(&vectors) {
+        let sample = Sample { tokens: model.known_tokens(&one.text), target: project(vector) };
+        if one.is_held_out { held_out.push(sample) } else { fitted.push(sample) }
     }
 
     let (words, mut alone): (Vec<String>, Vec<Vec<f32>>) = model.word_vectors()?.into_iter().unzip();

@@ -45,6 +45,9 @@ pub struct RetrievalArgs {
     /// Folder of the model, if not the installed one
     #[arg(long, value_name = "DIR")]
     model: Option<PathBuf>,
+    /// The static embedding, instead of the model
+    #[arg(long = "static", conflicts_with = "model")]
+    is_static: bool,
     /// Only configurations that have this in their name, e.g. `hybrid`
     #[arg(long, value_name = "TEXT")]
     only: Vec<String>,
@@ -67,7 +70,7 @@ pub fn run(args: &RetrievalArgs) -> Result<bool> {
         println!("{}: {turns} turns, {} questions", out.display(), dataset.questions.len());
         return Ok(true);
     }
-    let mut model = model(args.model.as_deref())?;
+    let mut model = if args.is_static { Some(EmbeddingModel::built_in()) } else { model(args.model.as_deref())? };
     if model.is_none() {
         eprintln!("there is no model, so words alone are compared; `ctxbridge model install` brings it");
     }
