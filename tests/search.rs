@@ -1,13 +1,17 @@
 //! Search with vectors: a stand-in for the model knows which words mean the same, and nothing else.
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use ctxbridge::archive::import::import;
+use ctxbridge::archive::project::ProjectScope;
 use ctxbridge::archive::reader::Comparison;
-use ctxbridge::archive::search::{self, HitContent, Mode, SearchIndex, SearchRequest, SearchResults, Stages, TextKind as Texts};
+use ctxbridge::archive::search::{
+    self, HitContent, Mode, RelatedQuery, SearchIndex, SearchRequest, SearchResults, Searcher, Stages, TextKind as Texts,
+};
 use ctxbridge::archive::store::sqlite::{LockPolicy, SqliteStore};
 use ctxbridge::vectors::embed::install::MODEL;
-use ctxbridge::vectors::embed::{EmbedError, Embedder, EmbeddingModel};
+use ctxbridge::vectors::embed::{EmbedError, Embedder, EmbeddingModel, STATIC};
 use ctxbridge_testkit::transcript::{Kind, Spec, generate};
 use serde_json::json;
 use tempfile::TempDir;
@@ -121,6 +125,52 @@ fn talk() -> Archive {
     assert_eq!(archive.refresh(), 7);
     assert_eq!(archive.refresh(), 0, "nothing is new");
     archive
+}
+
+#[test]
+fn the_static_embedding_makes_way_for_the_model_and_never_the_other_way_round() {
+    let mut archive = talk();
+    let search = |archive: &mut Archive| {
+        let mut searcher = Searcher::new(archive.folder.path().to_owned());
+        searcher.search(&mut archive.store, &request("stuck"), usize::MAX, &mut |_| {}).unwrap()
+    };
+    assert_eq!(search(&mut archive).mode, Mode::Hybrid);
+    assert_eq!([STATIC, MODEL].map(|id| archive.index.coverage(id).unwrap()), [(7, 7), (0, 7)]);
+    assert_eq!(archive.embed(100), 7);
+    assert_eq!([STATIC, MODEL].map(|id| archive.index.coverage(id).unwrap()), [(0, 7), (7, 7)]);
+    // The model is not installed here, or its files are away for a moment.
+    let found = search(&mut archive);
+    assert!(found.mode == Mode::Lexical && found.notes[0].contains("not installed"), "{found:?}");
+    let mut searcher = Searcher::new(archive.folder.path().to_owned());
+    searcher.catch_up(&mut archive.store, None, &mut |_| {}).unwrap();
+    assert_eq!(archive.index.coverage(MODEL).unwrap(), (7, 7));
+    // Nor does a process that began before the model came.
+    assert_eq!(archive.index.without_vectors(STATIC, 100).unwrap(), [0; 0]);
+    archive.index.set_vectors(STATIC, &[(1, vec![vec![1.0; 128]])]).unwrap();
+    assert_eq!(archive.index.coverage(MODEL).unwrap(), (7, 7));
+    assert_eq!(archive.hits(&request("frozen"))[0], (0, 0));
+}
+
+/// By words, the longest of the turns that have the rare one is the last.
+#[test]
+fn recall_looks_at_turns_by_words_and_meaning() {
+    let wanted = ("The zorbix of database migrations and locks", "Fine.");
+    let about = ["apple cake", "summer holidays", "football players", "love songs", "rain and snow"]
+        .map(|what| format!("The zorbix of {what}"));
+    let fillers: Vec<String> = (0..60).map(|number| format!("Chapter {number}")).collect();
+    let rare = about.iter().map(|prompt| (prompt.as_str(), "Fine.")).chain([wanted]);
+    let turns: Vec<(&str, &str)> = fillers.iter().map(|prompt| (prompt.as_str(), "Read.")).chain(rare).collect();
+    let mut archive = Archive::new(&[&turns]);
+    archive.refresh();
+    let asked = "zorbix: Postgres transactions hang during a schema upgrade";
+    let last = (0, turns.len() as u32 - 1);
+    let lexical = SearchRequest { mode: Some(Mode::Lexical), limit: 3, stages: Stages::NONE, ..request(asked) };
+    assert!(!archive.hits(&lexical).contains(&last));
+    let project = ProjectScope::at("/p");
+    let deadline = Instant::now() + Duration::from_secs(600);
+    let query = RelatedQuery { text: asked, project: &project, session: "", forgotten_turns: 0, limit: 3, deadline };
+    let considered = search::consider(&mut archive.store, &mut archive.index, &query).unwrap();
+    assert_eq!((considered.len(), considered[0].place.index), (3, last.1), "{considered:?}");
 }
 
 #[test]
@@ -374,6 +424,7 @@ fn many_vectors_are_found_with_and_without_their_file() {
         let length = values.iter().map(|value| value * value).sum::<f32>().sqrt();
         values.iter().map(|value| value / length).collect()
     };
+    archive.index.switch_model(MODEL).unwrap();
     let entries = archive.index.without_vectors(MODEL, 1_000).unwrap();
     let mut give = |index: &mut SearchIndex, entries: &[i64]| {
         let vectors: Vec<_> = entries.iter().map(|entry| (*entry, (0..EACH).map(|_| vector()).collect())).collect();

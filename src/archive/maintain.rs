@@ -37,9 +37,8 @@ const CHECKING: Duration = Duration::from_secs(30);
 const BACKGROUND_CHECKING: Duration = Duration::from_secs(5);
 const LOOKING: Duration = Duration::from_secs(5);
 
-/// Maximum number of entries that get embeddings in the background: it runs often, during the user's
-/// work.
-const BACKGROUND_EMBEDDINGS: usize = 20;
+/// Time limit for making vectors in the background.
+const BACKGROUND_EMBEDDING: Duration = Duration::from_secs(20);
 
 /// Pause between tries to write the search index, which is another process's for a while.
 const INDEX_PAUSE: Duration = Duration::from_millis(100);
@@ -223,11 +222,11 @@ impl MaintenanceRun<'_> {
     fn index(&self) -> Result<IndexingReport, MaintenanceError> {
         let (mut store, _) = recovery::open_or_recover(self.location.data(), LockPolicy::Background)?;
         store.recut_words()?;
-        let most_vectors = if self.is_background { BACKGROUND_EMBEDDINGS } else { usize::MAX };
         let mut finder = Searcher::new(self.location.data().to_owned());
         let begun = Instant::now();
         loop {
-            match finder.catch_up(&mut store, most_vectors, &mut |step: IndexingProgress| self.tell(&step.to_string())) {
+            let deadline = self.deadline(BACKGROUND_EMBEDDING);
+            match finder.catch_up(&mut store, deadline, &mut |step: IndexingProgress| self.tell(&step.to_string())) {
                 Err(SearchError::Busy { .. }) if begun.elapsed() < LockPolicy::Background.lock_timeout() => {
                     std::thread::sleep(INDEX_PAUSE);
                 }

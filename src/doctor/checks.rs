@@ -464,7 +464,7 @@ pub fn model(data: &Path) -> HealthCheck {
             Some("`ctxbridge model install` replaces it"),
         ),
         install::InstallState::Absent => {
-            HealthCheck::new("model", HealthStatus::Warning, "not installed: search compares meaning by a small table", next)
+            HealthCheck::new("model", HealthStatus::Warning, "not installed: search finds less by meaning", next)
         }
     }
 }

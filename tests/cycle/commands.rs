@@ -50,7 +50,7 @@ fn a_dry_run_says_it_and_changes_nothing() {
     kept hot for 30 days: as set
     7 entries would be pruned: 0 by confidence, 7 by age
     4 entries would be hot, 7 pruned
-    11 entries would be taken into the search index
+    11 entries would be taken into the search index, 11 entries would get vectors
     a dry run: nothing was changed; no damage found
     ");
     assert_eq!(
@@ -85,8 +85,8 @@ fn a_dry_run_says_it_and_changes_nothing() {
         }
       },
       "indexed": 11,
-      "embedded": 0,
-      "not_embedded": 11,
+      "embedded": 11,
+      "not_embedded": 0,
       "tiers": {
         "warm": {
           "segments": 0,
@@ -118,7 +118,7 @@ fn a_dry_run_says_it_and_changes_nothing() {
     kept hot for 30 days: as set
     7 entries were pruned: 0 by confidence, 7 by age
     4 entries are hot, 7 pruned
-    11 entries were taken into the search index
+    11 entries were taken into the search index, 11 entries got vectors
     0 learnings new; 0 calls found that failed and passed after a change
     done: no damage found
     ");
@@ -140,7 +140,7 @@ fn by_confidence() {
     kept hot for 30 days: as set
     7 entries would be pruned: 7 by confidence, 0 by age
     4 entries would be hot, 7 pruned
-    11 entries would be taken into the search index
+    11 entries would be taken into the search index, 11 entries would get vectors
     a dry run: nothing was changed; no damage found
     ");
     last_cycle(&sandbox, 200);

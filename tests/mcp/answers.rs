@@ -81,9 +81,9 @@ fn searches_are_filtered_and_paged() {
     assert_eq!(found(json!({ "query": "bird", "until": "2026-05-02T00:00:00Z" })), one);
     assert_eq!(found(json!({ "query": "bird", "project": "src/birds" })).len(), 4);
     assert_eq!(found(json!({ "query": "bird", "project": "." })), [""; 0], "the server runs elsewhere");
-    assert_eq!(found(json!({ "query": "bird", "kind": "prompt" })), [""; 0]);
+    assert_eq!(found(json!({ "query": "bird", "kind": "prompt", "mode": "lexical" })), [""; 0]);
     assert_eq!(found(json!({ "query": "bird", "tool": "Bash" })), [""; 0]);
-    assert_eq!(found(json!({ "query": "bird", "mode": "dense", "limit": 50 })).len(), 4, "without a model, by words");
+    assert_eq!(found(json!({ "query": "bird", "mode": "dense", "limit": 50 })).len(), 4, "by the static embedding");
 
     let all_handles = all(&pages(&mut server, "search", json!({ "query": "bird", "limit": 1 }), 2_000), "hits", "handle");
     assert_eq!(all_handles.len(), 4, "{all_handles:?}");

@@ -21,7 +21,7 @@ pub struct EmbedReport {
     pub is_complete: bool,
 }
 
-/// Makes vectors of entries that have none, the newest first, at most `most` entries.
+/// Makes vectors of entries that have none, the newest first, at most `most` entries. Vectors of another model are dropped.
 ///
 /// # Errors
 /// If the archive or the index cannot be read or written, or the model cannot be run.
@@ -34,10 +34,11 @@ pub fn embed_missing(
 ) -> Result<EmbedReport, SearchError> {
     let mut done = EmbedReport::default();
     let mut is_cut = false;
+    index.switch_model(embedder.id())?;
     while done.entries < most {
         let entries = index.without_vectors(embedder.id(), EMBED_BATCH_ENTRIES.min(most - done.entries))?;
         if entries.is_empty() {
-            return Ok(EmbedReport { is_complete: true, ..done });
+            return Ok(EmbedReport { is_complete: index.has_vectors_of(embedder.id())?, ..done });
         }
         let mut texts: Vec<(i64, PassageTexts)> = Vec::with_capacity(entries.len());
         for entry in entries {

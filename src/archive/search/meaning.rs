@@ -18,8 +18,8 @@ pub struct MeaningWeights {
     pub min_cosine: f64,
     /// Minimum cosine of the best hit where none has any of the query's words.
     pub min_best_cosine: f64,
-    /// `true` if cosines say how well a turn fits whatever else was found, and in another archive.
-    pub is_absolute: bool,
+    /// Share of a cosine in how well a turn fits whatever else was found, and in another archive, which may know no cosines of this kind.
+    pub fit: f64,
 }
 
 /// Share of meaning in a score.
@@ -35,14 +35,14 @@ impl MeaningWeights {
     /// Those of the model. Three of four questions on real sessions have a best cosine of more than 0.5, and half of all unrelated prompts less
     /// than 0.3.
     pub const MODEL: Self = Self {
-        floor: 0.1,
-        english: MeaningShare { weight: 0.85, relative_exponent: 0.2 },
-        foreign: MeaningShare { weight: 0.28, relative_exponent: 0.3 },
-        first_by_words: 5,
-        first_by_meaning: 5,
-        min_cosine: 0.1,
+        floor: 0.15,
+        english: MeaningShare { weight: 0.85, relative_exponent: 0.3 },
+        foreign: MeaningShare { weight: 0.28, relative_exponent: 0.4 },
+        first_by_words: 6,
+        first_by_meaning: 4,
+        min_cosine: 0.15,
         min_best_cosine: 0.35,
-        is_absolute: true,
+        fit: 1.0,
     };
     /// Those of the static embedding, which is wrong more often. Nine of ten English questions on real sessions have a best cosine of more than
     /// 0.47, and half of all unrelated prompts less than 0.42.
@@ -54,7 +54,7 @@ impl MeaningWeights {
         first_by_meaning: 4,
         min_cosine: 0.2,
         min_best_cosine: 0.45,
-        is_absolute: false,
+        fit: 0.25,
     };
 
     /// Returns the weights of an embedder, by its id.
@@ -73,6 +73,7 @@ impl MeaningWeights {
     }
 }
 
+/// Those of the model, which rank words alone as well.
 impl Default for MeaningWeights {
     fn default() -> Self {
         Self::MODEL

@@ -4,7 +4,7 @@ Searches archived turns: by words, by meaning, or by both.
 The [`index`] is a cache beside the archive; [`refresh()`] brings it up to date and [`embed_missing`] gives it vectors. A search
 (`pipeline`) takes the best candidates by words and by vectors and puts them in order ([`rank`]). It reads only what is shown
 (`hit_renderer`). The [`Searcher`] is what commands and servers use: it keeps index and model open and repairs what is broken.
-Without a model or vectors, a search compares words only. What is missing is noted in the results.
+Until the model is installed, vectors are those of the static embedding. Without vectors, a search compares words only.
 
 Candidates come from a [`candidate_source`]: the index, a `scan` of all turns where no database is possible, or a server (`remote`).
 */
@@ -142,7 +142,7 @@ pub struct SearchRequest {
 }
 
 impl SearchRequest {
-    /// A search for the ten best by words and, if there is a model, by meaning, at the current time.
+    /// A search for the ten best by words and, where there are vectors, by meaning, at the current time.
     pub fn new(text: &str) -> Self {
         Self {
             text: text.to_owned(),
@@ -228,7 +228,7 @@ pub struct SearchResults {
     pub hits: Vec<Hit>,
     /// Fit of the best hit. It makes the scores of two searches for the same query comparable.
     pub fit: f64,
-    /// Comparison that was used: words only, if there is no model or vector.
+    /// Comparison that was used: words only, if there is no vector.
     pub mode: Mode,
     /// Time that the query named, as text.
     pub time: Option<String>,

@@ -27,7 +27,7 @@ const MAX_TITLED_SESSIONS: usize = 10;
 /// Maximum number of characters of a query that are read.
 const MAX_SEARCH_TEXT_CHARS: usize = 1_000;
 
-/// Searches turns. Without a model only words are compared. If no turn has the text in quotes, its words are searched.
+/// Searches turns. Without vectors only words are compared. If no turn has the text in quotes, its words are searched.
 ///
 /// # Errors
 /// If the archive or the catalog cannot be read.
@@ -112,9 +112,12 @@ fn search_once<C: CandidateSource>(
             pool.entry(entry).1 = Some(f64::from(cosine));
         }
     }
-    // Where nothing has any of the words that were compared, it takes a likeness that unrelated texts do not have.
+    // Where nothing has any of the words that were compared, it takes a likeness that unrelated texts do not have; and a number or a version is
+    // that one or none.
     let has_words = mode == Mode::Dense || pool.found.values().any(|(words, _)| words.is_some());
-    if !has_words && pool.found.values().filter_map(|(_, cosine)| *cosine).fold(0.0, f64::max) < meaning.min_best_cosine {
+    let has_numbers_alone = !terms.words.is_empty() && terms.words.iter().all(|word| word.chars().any(char::is_numeric));
+    let best_cosine = pool.found.values().filter_map(|(_, cosine)| *cosine).fold(0.0, f64::max);
+    if !has_words && (has_numbers_alone || best_cosine < meaning.min_best_cosine) {
         pool.found.clear();
     }
     // Vectors are of what was said.
@@ -178,11 +181,13 @@ fn embed_query<C: CandidateSource>(
     if with == 0 && request.mode.is_none() && !model.is_present() {
         return Ok(None);
     }
+    // Nor who has none, of the vectors that searches and upkeep make of what is in the program.
+    let are_told = !model.is_built_in();
     let embedded =
         if with > 0 { model.embed_text(text).map(Some) } else { model.get().map(|_| None).map_err(ToString::to_string) };
     match embedded {
         Ok(None) => {
-            if all > 0 {
+            if all > 0 && are_told {
                 notes.push(
                     "nothing has a vector yet, so words alone were compared; `ctxbridge archive optimize` makes them".to_owned(),
                 );
@@ -190,7 +195,7 @@ fn embed_query<C: CandidateSource>(
             Ok(None)
         }
         Ok(Some(vector)) => {
-            if with < all {
+            if with < all && are_told {
                 notes
                     .push(format!("{} of {all} entries have no vector yet; `ctxbridge archive optimize` makes them", all - with));
             }

@@ -15,7 +15,7 @@ use crate::store::TurnLocation;
 use crate::{ImportanceFactors, importance};
 
 /// Weight of words; [`MeaningWeights`] has that of meaning.
-pub(super) const LEXICAL_WEIGHT: f64 = 1.8;
+const LEXICAL_WEIGHT: f64 = 1.8;
 /// Share of its score that a turn gives to turns at distance one and two.
 const NEIGHBOR_SHARES: [f64; 2] = [0.06, 0.05];
 /// Share that a turn gets of the best score of its session, and the best word score from which on it gets all of it: a session that
@@ -127,8 +127,7 @@ pub struct Ranked {
 /// Returns how well an entry fits by itself, whatever else was found. Unlike scores, this is comparable between searches for the
 /// same query.
 pub(super) fn fit(candidate: &Candidate, meaning: &MeaningWeights) -> f64 {
-    let cosine = candidate.cosine.filter(|_| meaning.is_absolute);
-    LEXICAL_WEIGHT * candidate.words.unwrap_or_default() + meaning.score(cosine)
+    LEXICAL_WEIGHT * candidate.words.unwrap_or_default() + meaning.fit * meaning.score(candidate.cosine)
 }
 
 /// Returns the order of candidates and, if the stages include them, of their neighbors. The best by words alone are

@@ -4,10 +4,11 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use super::remote::RemoteCandidates;
 use super::scan::FullScan;
-use super::{RefreshReport, SearchError, SearchIndex, SearchRequest, SearchResults, embed_missing, index, refresh, search};
+use super::{Mode, SearchError, SearchIndex, SearchRequest, SearchResults, embed_missing, index, refresh, search};
 use crate::store::{Store, StoreReader};
 use ctxbridge_common::files::{self, FileStamp};
 use ctxbridge_config::StoreKind;
@@ -47,25 +48,44 @@ pub struct IndexingReport {
     pub model_error: Option<String>,
 }
 
-/// Number of entries without vectors that a search gives them, by the static embedding, if it does not index more. Upkeep gives them to more.
-const SEARCH_EMBEDDINGS: usize = 200;
-const UPKEEP_EMBEDDINGS: usize = 20_000;
+/// Entries that get vectors at once.
+const EMBEDDED_AT_ONCE: usize = 20;
+/// Time for vectors of entries that were indexed before, in a search: a part of what one takes. Upkeep makes the rest.
+const SEARCH_EMBEDDING: Duration = Duration::from_millis(20);
+/// Number of new vectors from which on a file of the nearest is worthwhile at once.
+const MANY_EMBEDDINGS: usize = 1_000;
+
+/// The model, which may not be installed, and the static embedding, which the index has vectors of until it has the model's.
+struct Models {
+    installed: EmbeddingModel,
+    built_in: EmbeddingModel,
+}
+
+impl Models {
+    /// The one for queries. What a model has made is kept where its files are away for a while.
+    fn for_search(&mut self, index: &SearchIndex) -> Result<&mut EmbeddingModel, SearchError> {
+        Ok(if index.has_vectors_of(self.installed.id())? { &mut self.installed } else { &mut self.built_in })
+    }
+
+    /// The one that makes vectors where nobody waits for them.
+    fn for_upkeep(&mut self, index: &SearchIndex) -> Result<&mut EmbeddingModel, SearchError> {
+        if self.installed.is_present() { Ok(&mut self.installed) } else { self.for_search(index) }
+    }
+}
 
 /// Searches the archive of a data folder. Index, vectors and model take long to load, so they stay open until another process has
 /// written to the index; the model from the second text on.
 pub struct Searcher {
     data: PathBuf,
-    /// The model, which may not be installed.
-    model: EmbeddingModel,
-    /// What the index has vectors of until it is.
-    built_in: EmbeddingModel,
+    models: Models,
     index: Option<(SearchIndex, [FileStamp; 2])>,
 }
 
 impl Searcher {
     /// Creates a searcher; nothing is opened yet.
     pub fn new(data: PathBuf) -> Self {
-        Self { model: EmbeddingModel::installed(&data), built_in: EmbeddingModel::built_in(), data, index: None }
+        let models = Models { installed: EmbeddingModel::installed(&data), built_in: EmbeddingModel::built_in() };
+        Self { data, models, index: None }
     }
 
     /// Searches. Before that, at most `most` entries that the index does not have yet are indexed; `progress` receives their
@@ -82,8 +102,8 @@ impl Searcher {
     ) -> Result<SearchResults, SearchError> {
         match store.kind() {
             StoreKind::Sqlite => self.search_index(store, request, most, progress),
-            StoreKind::Jsonl => search(store, &mut FullScan::default(), &mut self.model, request),
-            StoreKind::Postgres => search(store, &mut RemoteCandidates::default(), &mut self.model, request),
+            StoreKind::Jsonl => search(store, &mut FullScan::default(), &mut self.models.installed, request),
+            StoreKind::Postgres => search(store, &mut RemoteCandidates::default(), &mut self.models.installed, request),
         }
     }
 
@@ -94,9 +114,19 @@ impl Searcher {
         most: usize,
         progress: &mut dyn FnMut(IndexingProgress),
     ) -> Result<SearchResults, SearchError> {
-        self.with_index(&mut |index, model, is_new| {
+        self.with_index(&mut |index, models, is_new| {
             let mut notes = Vec::new();
-            match bring_up_to_date(store, index, model, most, progress) {
+            let refreshed = refresh(store, index, most, &mut |done, total| progress(IndexingProgress::Words(done, total)));
+            let model = models.for_search(index)?;
+            if let Ok(refreshed) = &refreshed
+                && model.is_built_in()
+                && request.mode != Some(Mode::Lexical)
+                && !request.text.is_empty()
+            {
+                // What has no vectors is found by words.
+                embed_new(store, index, model, refreshed.entries, progress).ok();
+            }
+            match refreshed {
                 Ok(refreshed) if refreshed.is_complete => {}
                 Ok(_) => notes.push(
                     "older turns are not in the search index yet; each search takes in some, `ctxbridge archive optimize` all"
@@ -122,35 +152,43 @@ impl Searcher {
         })
     }
 
-    /// Brings the index up to date, and makes vectors of at most `most_vectors` entries. If that is limited, nothing else that
-    /// takes long is done.
+    /// Brings the index up to date, and makes vectors until `deadline`. If there is one, nothing else that takes long is done.
     ///
     /// # Errors
     /// If the archive or the index cannot be read or written.
     pub fn catch_up(
         &mut self,
         store: &mut dyn StoreReader,
-        most_vectors: usize,
+        deadline: Option<Instant>,
         progress: &mut dyn FnMut(IndexingProgress),
     ) -> Result<IndexingReport, SearchError> {
-        let thoroughly = most_vectors == usize::MAX;
-        self.with_index(&mut |index, model, _| {
+        let thoroughly = deadline.is_none();
+        self.with_index(&mut |index, models, _| {
             if thoroughly {
                 index.check_integrity()?;
             }
             let refreshed = refresh(store, index, usize::MAX, &mut |done, total| progress(IndexingProgress::Words(done, total)))?;
             let mut done = IndexingReport { entries: refreshed.entries, ..IndexingReport::default() };
+            let model = models.for_upkeep(index)?;
             if thoroughly {
                 model.use_threads(std::thread::available_parallelism().map_or(1, usize::from));
             }
+            let is_present = model.is_present();
             let (with, all) = index.coverage(model.id())?;
-            let most_vectors = if model.is_built_in() { most_vectors.max(UPKEEP_EMBEDDINGS) } else { most_vectors };
             match model.get() {
                 Ok(embedder) => {
-                    let mut step = |entries| progress(IndexingProgress::Vectors(entries, all.saturating_sub(with)));
-                    done.embedded = embed_missing(store, index, embedder, most_vectors, &mut step)?.entries;
+                    while deadline.is_none_or(|deadline| Instant::now() <= deadline) {
+                        let embedded = embed_missing(store, index, embedder, EMBEDDED_AT_ONCE, &mut |_| {})?;
+                        done.embedded += embedded.entries;
+                        progress(IndexingProgress::Vectors(done.embedded, all.saturating_sub(with)));
+                        if embedded.is_complete || embedded.entries == 0 {
+                            break;
+                        }
+                    }
                     index.refresh_ann_file(embedder.id(), embedder.dimensions())?;
                 }
+                // Without the model, what it has made stays.
+                Err(_) if !is_present => {}
                 Err(error) => done.model_error = Some(error.to_string()),
             }
             if thoroughly || done.entries > 0 {
@@ -181,12 +219,12 @@ impl Searcher {
     ///
     /// # Errors
     /// If the archive cannot be read.
-    pub fn backlog(&self, store: &mut dyn StoreReader) -> Result<IndexingReport, SearchError> {
-        let model = if self.model.is_present() { &self.model } else { &self.built_in };
+    pub fn backlog(&mut self, store: &mut dyn StoreReader) -> Result<IndexingReport, SearchError> {
         let (entries, without) = match SearchIndex::open_existing(&self.data, index::INDEX_WRITE_TIMEOUT)? {
             Some(mut index) => {
                 let entries = index.count_missing()?;
-                let (with, all) = index.coverage(model.id())?;
+                let model = self.models.for_upkeep(&index)?.id();
+                let (with, all) = index.coverage(model)?;
                 (entries, all - with + entries)
             }
             None => {
@@ -200,7 +238,7 @@ impl Searcher {
     /// Works with the index. If it turns out to be broken, the work is done again with a new one.
     fn with_index<T>(
         &mut self,
-        work: &mut dyn FnMut(&mut SearchIndex, &mut EmbeddingModel, bool) -> Result<T, SearchError>,
+        work: &mut dyn FnMut(&mut SearchIndex, &mut Models, bool) -> Result<T, SearchError>,
     ) -> Result<T, SearchError> {
         // Taken out, so that one that was in use when something went wrong is not used again.
         let mut index = match self.index.take().filter(|(_, stamp)| *stamp == self.stamp()) {
@@ -210,13 +248,12 @@ impl Searcher {
             }
             None => SearchIndex::open(&self.data)?,
         };
-        let model = if self.model.is_present() { &mut self.model } else { &mut self.built_in };
-        let done = match work(&mut index, model, false) {
+        let done = match work(&mut index, &mut self.models, false) {
             Ok(done) => done,
             Err(error) => match index.replace_if_broken(&self.data, &error)? {
                 Some(new) => {
                     index = new;
-                    work(&mut index, model, true)?
+                    work(&mut index, &mut self.models, true)?
                 }
                 None => return Err(error),
             },
@@ -232,20 +269,28 @@ impl Searcher {
     }
 }
 
-/// Indexes at most `most` entries. If there is no model, makes their vectors as well; those of a model take long, and are left to upkeep.
-fn bring_up_to_date(
+/// Makes vectors of `new` entries, and for a moment of those before them.
+fn embed_new(
     store: &mut dyn StoreReader,
     index: &mut SearchIndex,
     model: &mut EmbeddingModel,
-    most: usize,
+    new: usize,
     progress: &mut dyn FnMut(IndexingProgress),
-) -> Result<RefreshReport, SearchError> {
-    let refreshed = refresh(store, index, most, &mut |done, total| progress(IndexingProgress::Words(done, total)))?;
-    if model.is_built_in()
-        && let Ok(embedder) = model.get()
-    {
-        let most = most.min(refreshed.entries.max(SEARCH_EMBEDDINGS));
-        embed_missing(store, index, embedder, most, &mut |done| progress(IndexingProgress::Vectors(done, most as u64)))?;
+) -> Result<(), SearchError> {
+    let Ok(embedder) = model.get() else { return Ok(()) };
+    let (mut made, begun) = (0, Instant::now());
+    while made < new || begun.elapsed() < SEARCH_EMBEDDING {
+        let embedded = embed_missing(store, index, embedder, EMBEDDED_AT_ONCE, &mut |_| {})?;
+        made += embedded.entries;
+        if embedded.is_complete || embedded.entries == 0 {
+            break;
+        }
+        if new > MANY_EMBEDDINGS {
+            progress(IndexingProgress::Vectors(made, new as u64));
+        }
     }
-    Ok(refreshed)
+    if made > MANY_EMBEDDINGS {
+        index.refresh_ann_file(embedder.id(), embedder.dimensions())?;
+    }
+    Ok(())
 }

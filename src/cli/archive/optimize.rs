@@ -242,6 +242,9 @@ fn summary(done: &MaintenanceRunReport, is_dry: bool) -> String {
     }
     if let Some(indexed) = &done.indexed {
         add(indexed.entries as u64, "entry", "indexed");
+        if indexed.embedded > indexed.entries {
+            add(indexed.embedded as u64, "entry", "given vectors");
+        }
     }
     if let Some(learned) = &done.learned {
         add(learned.learnings as u64, "learning", "found");

@@ -1,4 +1,4 @@
-//! The model of this machine, read when it is first asked for.
+//! The model of this machine, read when it is first asked for, or the static embedding.
 
 use std::path::{Path, PathBuf};
 

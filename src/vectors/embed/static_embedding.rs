@@ -1,6 +1,7 @@
 /*!
 A static embedding: each piece of a word has a vector, and a text has their sum. It is part of the program and takes no time to load, so
-that a hook can ask for the meaning of a prompt; it knows less than [`MiniLm`](super::MiniLm), of which it is made.
+that a hook can ask for the meaning of a prompt, and a search for that of a query before the model is installed. It knows less than
+[`MiniLm`](super::MiniLm), of which it is made.
 
 The method is that of Model2Vec (van Dongen and Tulkens 2024): the vector that the model gives to each word alone, on few dimensions, and less
 weight for frequent words (Arora et al. 2017); then rows are fitted to the model's vectors of texts. `cargo xtask distill` made the files in `static/`.
@@ -13,7 +14,7 @@ use super::{EmbedError, Embedder};
 use crate::normalize;
 
 /// Name of the table, as stored beside vectors; vectors of two tables cannot be compared.
-pub const STATIC: &str = "static-128";
+pub const STATIC: &str = "static-128-cd963574";
 /// Dimensions of a vector.
 pub const DIMENSIONS: usize = 128;
 /// Bytes of a row: its factor, and four bits a dimension.
@@ -177,11 +178,11 @@ mod tests {
         assert_eq!(ROWS.len(), WORDS.lines().count() * ROW_BYTES);
     }
 
-    /// A table with other vectors needs another [`STATIC`], or searches would compare them with those in users' indexes.
+    /// Or searches would compare vectors of another table with those in users' indexes.
     #[test]
-    fn another_table_has_another_name() {
+    fn the_name_is_of_this_table() {
         let sum = ctxbridge_common::digest::of_bytes(&[WORDS.as_bytes(), ROWS].concat());
-        assert_eq!((STATIC, &sum[..16]), ("static-128", "cd963574227476eb"));
+        assert_eq!(STATIC, format!("static-{DIMENSIONS}-{}", &sum[..8]));
     }
 
     #[test]

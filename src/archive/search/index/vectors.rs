@@ -31,36 +31,52 @@ fn made_by(model: &str) -> String {
 }
 
 impl SearchIndex {
-    /// Makes sure that all vectors are of this model: vectors of two models cannot be compared.
-    fn switch_model(&mut self, model: &str) -> rusqlite::Result<()> {
-        if self.has_vectors_of(model)? {
-            return Ok(());
-        }
-        self.matrix = None;
-        let transaction = self.db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
-        transaction.execute_batch("DELETE FROM vectors; UPDATE docs SET is_embedded = 0 WHERE is_embedded")?;
-        transaction.execute("INSERT OR REPLACE INTO notes (key, value) VALUES ('model', ?1)", [made_by(model)])?;
-        transaction.commit()
-    }
-
-    fn has_vectors_of(&self, model: &str) -> rusqlite::Result<bool> {
-        Ok(self.note("model")? == Some(made_by(model)))
-    }
-
-    /// Returns entries that have no vectors of this model, the newest first. Vectors of another model are dropped.
+    /// Makes the index one with vectors of this model, and drops those of another: vectors of two models cannot be compared.
     ///
     /// # Errors
     /// As [`Self::detach`].
-    pub fn without_vectors(&mut self, model: &str, limit: usize) -> Result<Vec<i64>, SearchError> {
-        let mut work = || -> rusqlite::Result<Vec<i64>> {
-            self.switch_model(model)?;
+    pub fn switch_model(&mut self, model: &str) -> Result<(), SearchError> {
+        let mut work = || -> rusqlite::Result<()> {
+            if self.is_of(model)? {
+                return Ok(());
+            }
+            self.matrix = None;
+            let transaction = self.db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+            transaction.execute_batch("DELETE FROM vectors; UPDATE docs SET is_embedded = 0 WHERE is_embedded")?;
+            transaction.execute("INSERT OR REPLACE INTO notes (key, value) VALUES ('model', ?1)", [made_by(model)])?;
+            transaction.commit()
+        };
+        let done = work();
+        self.wrap_error(done)
+    }
+
+    /// `true` if its vectors, if any, are of this model.
+    ///
+    /// # Errors
+    /// As [`Self::detach`].
+    pub fn has_vectors_of(&self, model: &str) -> Result<bool, SearchError> {
+        self.wrap_error(self.is_of(model))
+    }
+
+    fn is_of(&self, model: &str) -> rusqlite::Result<bool> {
+        Ok(self.note("model")? == Some(made_by(model)))
+    }
+
+    /// Returns entries that have no vectors of this model, the newest first; none if the index is [one of another](Self::switch_model).
+    ///
+    /// # Errors
+    /// As [`Self::detach`].
+    pub fn without_vectors(&self, model: &str, limit: usize) -> Result<Vec<i64>, SearchError> {
+        let work = || -> rusqlite::Result<Vec<i64>> {
+            if !self.is_of(model)? {
+                return Ok(Vec::new());
+            }
             self.db
                 .prepare_cached("SELECT entry FROM docs WHERE is_embedded = 0 ORDER BY entry DESC LIMIT ?1")?
                 .query_map([limit as i64], |row| row.get(0))?
                 .collect()
         };
-        let found = work();
-        self.wrap_error(found)
+        self.wrap_error(work())
     }
 
     /// Returns the number of entries that have vectors of a model, and the number of all entries.
@@ -69,7 +85,7 @@ impl SearchIndex {
     /// As [`Self::detach`].
     pub fn coverage(&mut self, model: &str) -> Result<(u64, u64), SearchError> {
         let work = || -> rusqlite::Result<(u64, u64)> {
-            let is_of = self.has_vectors_of(model)?;
+            let is_of = self.is_of(model)?;
             let all = self.document_count()?.cast_unsigned();
             if !is_of {
                 return Ok((0, all));
@@ -91,14 +107,19 @@ impl SearchIndex {
         self.wrap_error(self.db.query_row(sum, [], |row| row.get::<_, i64>(0))).map(i64::cast_unsigned)
     }
 
-    /// Stores the vectors of an entry's passages; an entry without text has none.
+    /// Stores the vectors of an entry's passages; an entry without text has none. Nothing is stored if another process has
+    /// [switched](Self::switch_model) the index to another model: they would drop each other's without end.
     ///
     /// # Errors
     /// As [`Self::detach`].
     pub fn set_vectors(&mut self, model: &str, vectors: &[(i64, Vec<Vec<f32>>)]) -> Result<(), SearchError> {
         let mut work = || -> rusqlite::Result<()> {
-            self.switch_model(model)?;
             let transaction = self.db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+            let is_of =
+                transaction.prepare_cached("SELECT 1 FROM notes WHERE key = 'model' AND value = ?1")?.exists([made_by(model)])?;
+            if !is_of {
+                return Ok(());
+            }
             for (entry, vectors) in vectors {
                 // Another process may have dropped it meanwhile.
                 if transaction.prepare_cached("UPDATE docs SET is_embedded = 1 WHERE entry = ?1")?.execute([entry])? == 0 {
@@ -124,7 +145,7 @@ impl SearchIndex {
     /// As [`Self::detach`].
     pub fn vectors_of(&mut self, model: &str, sha256: &digest::Sha256Digest) -> Result<Option<WithVectors>, SearchError> {
         let work = || -> rusqlite::Result<Option<WithVectors>> {
-            if !self.has_vectors_of(model)? {
+            if !self.is_of(model)? {
                 return Ok(None);
             }
             let sql = "SELECT docs.entry, vectors.data FROM archive.entries
@@ -230,7 +251,7 @@ impl SearchIndex {
     pub fn refresh_ann_file(&mut self, model: &str, dimensions: usize) -> Result<bool, SearchError> {
         let counted = self.db.query_row("SELECT count(*) FROM vectors", [], |row| row.get::<_, i64>(0));
         let all = self.wrap_error(counted)?.unsigned_abs() as usize;
-        let is_of = self.wrap_error(self.has_vectors_of(model))?;
+        let is_of = self.has_vectors_of(model)?;
         let Some(identity) = self.identity(model, dimensions).filter(|_| is_of && all > MAX_EXHAUSTIVE_VECTORS) else {
             return Ok(false);
         };
@@ -274,7 +295,7 @@ impl SearchIndex {
     pub fn cosines(&mut self, model: &str, vector: &[f32], entries: &[i64]) -> Result<Vec<(i64, f32)>, SearchError> {
         let work = || -> rusqlite::Result<Vec<(i64, f32)>> {
             let mut found = Vec::new();
-            if !self.has_vectors_of(model)? {
+            if !self.is_of(model)? {
                 return Ok(found);
             }
             let mut select = self.db.prepare_cached("SELECT data FROM vectors WHERE entry = ?1")?;
@@ -296,7 +317,7 @@ impl SearchIndex {
         let known = self.matrix.take().filter(|(from, matrix)| *from == above && matrix.dimensions() == dimensions);
         let read = || -> rusqlite::Result<Matrix> {
             let mut matrix = Matrix::new(dimensions);
-            if self.has_vectors_of(model)? {
+            if self.is_of(model)? {
                 let mut select = self.db.prepare_cached("SELECT entry, data FROM vectors WHERE id > ?1")?;
                 let mut rows = select.query([above])?;
                 while let Some(row) = rows.next()? {
