@@ -89,7 +89,7 @@ impl Archive {
     }
 
     fn embed(&mut self, most: usize) -> usize {
-        search::embed_missing(&mut self.store, &mut self.index, &mut Meanings, most, &mut |_| {}).unwrap().entries
+        search::embed_missing(&mut self.store, &mut self.index, &mut Meanings, most, &mut |_| true).unwrap().entries
     }
 
     fn found(&mut self, request: &SearchRequest) -> SearchResults {
@@ -149,6 +149,22 @@ fn the_static_embedding_makes_way_for_the_model_and_never_the_other_way_round() 
     archive.index.set_vectors(STATIC, &[(1, vec![vec![1.0; 128]])]).unwrap();
     assert_eq!(archive.index.coverage(MODEL).unwrap(), (7, 7));
     assert_eq!(archive.hits(&request("frozen"))[0], (0, 0));
+}
+
+#[test]
+fn a_switch_to_another_model_ends_the_making_of_vectors() {
+    let turns: Vec<(String, String)> = (0..50).map(|number| (format!("Chapter {number}"), "Read.".to_owned())).collect();
+    let turns: Vec<(&str, &str)> = turns.iter().map(|(prompt, answer)| (prompt.as_str(), answer.as_str())).collect();
+    let mut archive = Archive::new(&[&turns]);
+    archive.refresh();
+    let mut other = SearchIndex::open(archive.folder.path()).unwrap();
+    let mut switch = |_| {
+        other.switch_model(STATIC).unwrap();
+        true
+    };
+    let made = search::embed_missing(&mut archive.store, &mut archive.index, &mut Meanings, usize::MAX, &mut switch).unwrap();
+    assert!(!made.is_complete && made.entries < 50, "{made:?}");
+    assert!(archive.index.has_vectors_of(STATIC).unwrap());
 }
 
 /// By words, the longest of the turns that have the rare one is the last.
@@ -268,7 +284,7 @@ fn another_model_s_vectors_are_not_compared() {
     )
     .unwrap();
     assert_eq!(found.hits.len(), 3, "by words, with its neighbors: {found:?}");
-    assert_eq!(search::embed_missing(&mut archive.store, &mut archive.index, &mut Other, 100, &mut |_| {}).unwrap().entries, 7);
+    assert_eq!(search::embed_missing(&mut archive.store, &mut archive.index, &mut Other, 100, &mut |_| true).unwrap().entries, 7);
     assert_eq!(archive.embed(100), 7, "and back");
 }
 

@@ -80,7 +80,7 @@ fn index(member: &Member) {
     let mut store = here(member);
     let mut index = SearchIndex::open(&member.data()).unwrap();
     search::refresh(&mut store, &mut index, usize::MAX, &mut |_, _| {}).unwrap();
-    search::embed_missing(&mut store, &mut index, &mut Counts::default(), usize::MAX, &mut |_| {}).unwrap();
+    search::embed_missing(&mut store, &mut index, &mut Counts::default(), usize::MAX, &mut |_| true).unwrap();
 }
 
 fn here(member: &Member) -> SqliteStore {

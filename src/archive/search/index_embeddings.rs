@@ -21,7 +21,9 @@ pub struct EmbedReport {
     pub is_complete: bool,
 }
 
-/// Makes vectors of entries that have none, the newest first, at most `most` entries. Vectors of another model are dropped.
+/// Makes vectors of entries that have none, the newest first, at most `most` entries. Vectors of another model are dropped when it begins, but not
+/// on the way: if another process switches the model meanwhile, it ends. `progress` receives the number of entries so far, and returns `false` to end
+/// it.
 ///
 /// # Errors
 /// If the archive or the index cannot be read or written, or the model cannot be run.
@@ -30,7 +32,7 @@ pub fn embed_missing(
     index: &mut SearchIndex,
     embedder: &mut dyn Embedder,
     most: usize,
-    progress: &mut dyn FnMut(usize),
+    progress: &mut dyn FnMut(usize) -> bool,
 ) -> Result<EmbedReport, SearchError> {
     let mut done = EmbedReport::default();
     let mut is_cut = false;
@@ -58,8 +60,7 @@ pub fn embed_missing(
         index.set_vectors(embedder.id(), &vectors)?;
         done.entries += vectors.len();
         done.vectors += vectors.iter().map(|(_, vectors)| vectors.len()).sum::<usize>();
-        progress(done.entries);
-        if is_cut {
+        if !progress(done.entries) || is_cut {
             break;
         }
     }

@@ -1,4 +1,4 @@
-//! How much cosines count in a search: those of the model, which knows sentences, and those of the static embedding, which knows words.
+//! Weights of cosines in a search: those of the model, which knows sentences, and those of the static embedding, which knows words.
 
 use ctxbridge_vectors::embed::STATIC;
 

@@ -109,7 +109,7 @@ pub struct RankingContext<'a> {
     pub now_ms: i64,
     /// `true` if the query is in another language than English, which the model knows.
     pub is_foreign: bool,
-    /// How much cosines count.
+    /// Weights of cosines.
     pub meaning: MeaningWeights,
 }
 

@@ -48,8 +48,6 @@ pub struct IndexingReport {
     pub model_error: Option<String>,
 }
 
-/// Entries that get vectors at once.
-const EMBEDDED_AT_ONCE: usize = 20;
 /// Time for vectors of entries that were indexed before, in a search: a part of what one takes. Upkeep makes the rest.
 const SEARCH_EMBEDDING: Duration = Duration::from_millis(20);
 /// Number of new vectors from which on a file of the nearest is worthwhile at once.
@@ -177,14 +175,11 @@ impl Searcher {
             let (with, all) = index.coverage(model.id())?;
             match model.get() {
                 Ok(embedder) => {
-                    while deadline.is_none_or(|deadline| Instant::now() <= deadline) {
-                        let embedded = embed_missing(store, index, embedder, EMBEDDED_AT_ONCE, &mut |_| {})?;
-                        done.embedded += embedded.entries;
-                        progress(IndexingProgress::Vectors(done.embedded, all.saturating_sub(with)));
-                        if embedded.is_complete || embedded.entries == 0 {
-                            break;
-                        }
-                    }
+                    let mut step = |entries| {
+                        progress(IndexingProgress::Vectors(entries, all.saturating_sub(with)));
+                        deadline.is_none_or(|deadline| Instant::now() <= deadline)
+                    };
+                    done.embedded = embed_missing(store, index, embedder, usize::MAX, &mut step)?.entries;
                     index.refresh_ann_file(embedder.id(), embedder.dimensions())?;
                 }
                 // Without the model, what it has made stays.
@@ -278,17 +273,14 @@ fn embed_new(
     progress: &mut dyn FnMut(IndexingProgress),
 ) -> Result<(), SearchError> {
     let Ok(embedder) = model.get() else { return Ok(()) };
-    let (mut made, begun) = (0, Instant::now());
-    while made < new || begun.elapsed() < SEARCH_EMBEDDING {
-        let embedded = embed_missing(store, index, embedder, EMBEDDED_AT_ONCE, &mut |_| {})?;
-        made += embedded.entries;
-        if embedded.is_complete || embedded.entries == 0 {
-            break;
-        }
+    let begun = Instant::now();
+    let mut step = |made| {
         if new > MANY_EMBEDDINGS {
             progress(IndexingProgress::Vectors(made, new as u64));
         }
-    }
+        made < new || begun.elapsed() < SEARCH_EMBEDDING
+    };
+    let made = embed_missing(store, index, embedder, usize::MAX, &mut step)?.entries;
     if made > MANY_EMBEDDINGS {
         index.refresh_ann_file(embedder.id(), embedder.dimensions())?;
     }

@@ -137,7 +137,11 @@ impl Corpus {
 
     /// Gives all turns their vectors.
     pub fn embed(&mut self, embedder: &mut dyn Embedder, progress: &mut dyn FnMut(usize)) -> Result<usize> {
-        let embedded = search::embed_missing(&mut self.store, &mut self.index, embedder, usize::MAX, progress)?;
+        let mut step = |entries| {
+            progress(entries);
+            true
+        };
+        let embedded = search::embed_missing(&mut self.store, &mut self.index, embedder, usize::MAX, &mut step)?;
         ensure!(embedded.is_complete, "some turns have no vector");
         Ok(embedded.vectors)
     }
