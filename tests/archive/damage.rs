@@ -275,7 +275,9 @@ fn found_by_an_optimize_cycle() {
     let mut end = sandbox.hook_command("session-end");
     end.env("CTXBRIDGE_ARCHIVE_AUTO_OPTIMIZE", "true");
     run(end, talks[0].input_with(json!({ "reason": "other" })).to_string().as_bytes()).calm();
-    wait_until("somebody is going to be told", || sandbox.data().join("logs/owed").exists());
+    wait_until("somebody is going to be told", || {
+        fs::metadata(sandbox.data().join("logs/owed")).is_ok_and(|owed| owed.len() > 0)
+    });
     assert!(tells(&sandbox.hook("session-start", &talks[1].input_with(json!({ "source": "startup" })))));
     sandbox.quiet_hook("stop", &talks[1].input());
     assert_back(&sandbox, &talks);

@@ -10,13 +10,17 @@ lazy and have no limit (`.+?`): sentences are short, and a counted gap makes an 
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::{Arc, OnceLock};
 
-use regex::{Regex, RegexBuilder};
+use regex::{Match, Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
 
 use ctxbridge_common::digest;
 use ctxbridge_common::files;
 use ctxbridge_common::paths;
+
+/// The built-in table.
+const STANDARD_TABLE: &str = include_str!("patterns.toml");
 
 /// Kinds of learnings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -104,6 +108,39 @@ enum OneOrMore<T> {
     More(Vec<T>),
 }
 
+/// An expression that is compiled when it is first matched: all of the built-in ones take 32 ms, and most processes match none. Clones
+/// share it.
+#[derive(Clone, Debug)]
+pub(super) struct LazyRegex(Arc<(String, OnceLock<Result<Regex, regex::Error>>)>);
+
+impl LazyRegex {
+    /// An expression that a test compiles.
+    fn unchecked(source: String) -> Result<Self, regex::Error> {
+        Ok(Self(Arc::new((source, OnceLock::new()))))
+    }
+
+    fn checked(source: String) -> Result<Self, regex::Error> {
+        let regex = Self::unchecked(source)?;
+        regex.compiled().map_err(Clone::clone)?;
+        Ok(regex)
+    }
+
+    fn compiled(&self) -> Result<&Regex, &regex::Error> {
+        let (source, compiled) = &*self.0;
+        compiled.get_or_init(|| RegexBuilder::new(source).case_insensitive(true).build()).as_ref()
+    }
+
+    /// Ranges of the matches in a text.
+    pub(super) fn find_iter<'a>(&'a self, text: &'a str) -> impl Iterator<Item = Match<'a>> {
+        self.compiled().into_iter().flat_map(|regex| regex.find_iter(text))
+    }
+
+    /// Finds out if some part of a text matches.
+    pub(super) fn is_match(&self, text: &str) -> bool {
+        self.compiled().is_ok_and(|regex| regex.is_match(text))
+    }
+}
+
 /// Pattern that announces a learning.
 #[derive(Clone, Debug)]
 pub struct TriggerPattern {
@@ -113,7 +150,7 @@ pub struct TriggerPattern {
     pub kind: LearningKind,
     /// Confidence, from 0 to 1.
     pub confidence: f64,
-    pub(super) regex: Regex,
+    pub(super) regex: LazyRegex,
     pub(super) but: Vec<String>,
 }
 
@@ -123,7 +160,7 @@ pub struct ExclusionPattern {
     pub(super) id: String,
     pub(super) kinds: Vec<LearningKind>,
     pub(super) scope: ExclusionScope,
-    pub(super) regex: Regex,
+    pub(super) regex: LazyRegex,
     pub(super) but: Vec<String>,
 }
 
@@ -169,9 +206,9 @@ pub enum LearningPatternError {
 impl LearningPatterns {
     /// The built-in patterns.
     pub fn standard() -> &'static Self {
-        static STANDARD: std::sync::OnceLock<LearningPatterns> = std::sync::OnceLock::new();
-        // A test reads the table; without one, nothing would be learned.
-        STANDARD.get_or_init(|| Self::default().with("patterns.toml", include_str!("patterns.toml")).unwrap_or_default())
+        static STANDARD: OnceLock<LearningPatterns> = OnceLock::new();
+        // A test reads the table and compiles it; without one, nothing would be learned.
+        STANDARD.get_or_init(|| Self::default().read("patterns.toml", STANDARD_TABLE, LazyRegex::unchecked).unwrap_or_default())
     }
 
     /// The built-in patterns and those of a file, which need not exist.
@@ -205,7 +242,16 @@ impl LearningPatterns {
     ///
     /// # Errors
     /// If it cannot be used.
-    pub fn with(mut self, path: &str, text: &str) -> Result<Self, LearningPatternError> {
+    pub fn with(self, path: &str, text: &str) -> Result<Self, LearningPatternError> {
+        self.read(path, text, LazyRegex::checked)
+    }
+
+    fn read(
+        mut self,
+        path: &str,
+        text: &str,
+        regex_of: fn(String) -> Result<LazyRegex, regex::Error>,
+    ) -> Result<Self, LearningPatternError> {
         let table: PatternTable = toml::from_str(text)
             .map_err(|cause| LearningPatternError::Syntax { path: path.to_owned(), cause: Box::new(cause) })?;
         let PatternTable { cue, doubt, without } = table;
@@ -219,8 +265,7 @@ impl LearningPatterns {
             if seen.insert(row.id.clone(), ()).is_some() {
                 return Err(failed("it is there twice".to_owned()));
             }
-            let regex = RegexBuilder::new(&row.regex).case_insensitive(true).build();
-            let regex = regex.map_err(|cause| failed(format!("its regex cannot be used: {cause}")))?;
+            let regex = regex_of(row.regex).map_err(|cause| failed(format!("its regex cannot be used: {cause}")))?;
             if is_cue {
                 let Some(OneOrMore::One(kind)) = row.kind else { return Err(failed("a cue is of one `kind`".to_owned())) };
                 let confidence = row.confidence.unwrap_or(0.8);
@@ -244,5 +289,17 @@ impl LearningPatterns {
             }
         }
         Ok(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_built_in_table_can_be_used() {
+        let patterns = LearningPatterns::default().with("patterns.toml", STANDARD_TABLE).unwrap();
+        assert_eq!(patterns.hash(), LearningPatterns::standard().hash());
+        assert!(patterns.cues.len() > 20 && patterns.doubts.len() > 20);
     }
 }
