@@ -7,6 +7,7 @@ journal has to use names that every store knows. The functions here translate be
 
 use std::io::Read;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use rusqlite::{Connection, MAIN_DB, OpenFlags, OptionalExtension, Result, params};
 
@@ -23,6 +24,11 @@ pub(in crate::store) type CompactionName = (String, i64, u32, u32);
 impl SqliteStore {
     /// An empty archive with the tables of some version. `path` is what errors name.
     pub(in crate::store) fn in_memory(path: &Path, schema: u32) -> std::result::Result<Self, StoreError> {
+        // With the newest tables. To make them takes longer than to read a small journal, so a process does it once.
+        static EMPTY_IMAGE: OnceLock<Vec<u8>> = OnceLock::new();
+        if let Some(pages) = EMPTY_IMAGE.get().filter(|_| schema == Self::SCHEMA) {
+            return Self::from_image(path, &mut pages.as_slice(), pages.len());
+        }
         let open = || -> Result<Connection> {
             let db = Connection::open_in_memory_with_flags(OpenFlags::default() | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
             db.set_prepared_statement_cache_capacity(STATEMENTS);
@@ -30,8 +36,14 @@ impl SqliteStore {
             db.pragma_update(None, "foreign_keys", true)?;
             Ok(db)
         };
-        let db = open().map_err(|cause| explain(path, cause))?;
-        Ok(Self::of(db, path.to_owned()))
+        let mut made = Self::of(open().map_err(|cause| explain(path, cause))?, path.to_owned());
+        if schema == Self::SCHEMA {
+            made.with_image(&mut |pages| {
+                EMPTY_IMAGE.get_or_init(|| pages.to_vec());
+                Ok(())
+            })?;
+        }
+        Ok(made)
     }
 
     /// Opens an archive from the pages that [`with_image`](Self::with_image) returned.
