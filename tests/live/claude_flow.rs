@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use ctxbridge::client::releases;
+use ctxbridge_testkit::is_full_run;
 use ctxbridge_testkit::transcript::{Kind, Session, Spec, generate};
 use rusqlite::{Connection, OpenFlags};
 use serde_json::{Value, json};
@@ -58,7 +59,10 @@ impl Stage {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let made = |kind, seed| generate(&Spec::new(kind, 150, seed), &folder.path().join("transcripts")).unwrap().sessions;
-        let sessions = [made(Kind::Chat, 11), made(Kind::Tools, 12), made(Kind::Compacted, 13)].concat();
+        // Each of its hooks loads SQLite as WebAssembly, so there is one session by day.
+        let kinds = [(Kind::Compacted, 13), (Kind::Chat, 11), (Kind::Tools, 12)];
+        let kinds = &kinds[..if is_full_run() { kinds.len() } else { 1 }];
+        let sessions = kinds.iter().flat_map(|(kind, seed)| made(*kind, *seed)).collect();
         let stage = Self { folder, sessions };
         fs::create_dir_all(stage.hook().parent().unwrap()).unwrap();
         fs::create_dir_all(stage.path("home")).unwrap();
@@ -131,7 +135,7 @@ fn its_json_file_is_read() {
     stage.run_hooks();
     let path = stage.path("project/.claude-flow/data/transcript-archive.json");
     let written: Vec<Value> = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
-    assert!(written.len() > 50, "{}", written.len());
+    assert!(written.len() > 20, "{}", written.len());
     stage.import(written.len() as u64);
 }
 
@@ -146,7 +150,7 @@ fn its_database_is_read() {
     };
     let count = |condition: &str| number(&path, &format!("SELECT count(*) FROM transcript_entries WHERE {condition}"));
     let (rows, vectors, restored) = (count("1"), count("embedding IS NOT NULL"), count("access_count > 0"));
-    assert!(rows > 50 && vectors > 0 && restored > 0, "{rows} {vectors} {restored}");
+    assert!(rows > 20 && vectors > 0 && restored > 0, "{rows} {vectors} {restored}");
     let told = stage.import(rows);
     assert_eq!(told["embeddings"], vectors);
     // Without its encoder, a hash makes them: of 384 dimensions by now.
