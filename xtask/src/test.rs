@@ -152,7 +152,8 @@ fn one_postgres(tests: &mut Command) -> Result<Option<(Database, Server)>> {
         return Ok(None);
     }
     let hint = "pip has to be able to fetch it once; or set CTXBRIDGE_TEST_PG to the URL of a superuser of another server";
-    let server = Server::start_new(&ctxbridge::common::paths::cache_dir()?)
+    // Databases are gone before there is anything to vacuum.
+    let server = Server::start_with(&ctxbridge::common::paths::cache_dir()?, &["autovacuum=off"])
         .with_context(|| format!("no PostgreSQL for the tests: {hint}"))?;
     let address = server.address();
     tests.env(VARIABLE, address.url("postgres", &address.superuser, &address.password));
