@@ -5,6 +5,7 @@ It has the same tables, and so the same answers. Segments have no bytes here. Ke
 journal has to use names that every store knows. The functions here translate between the two.
 */
 
+use std::fs;
 use std::io::Read;
 use std::path::Path;
 use std::sync::OnceLock;
@@ -15,6 +16,9 @@ use super::{SqliteQueries, SqliteStore, explain, schema, segments};
 use crate::store::StoreError;
 use ctxbridge_common::digest;
 
+/// Size of a journal from which on its archive is made anew. A copy of an image may not grow beyond a gigabyte.
+const MAX_SMALL_JOURNAL_BYTES: u64 = 64 << 20;
+
 /// Capacity of the statement cache: all statements that replaying a journal needs.
 const STATEMENTS: usize = 128;
 
@@ -22,11 +26,12 @@ const STATEMENTS: usize = 128;
 pub(in crate::store) type CompactionName = (String, i64, u32, u32);
 
 impl SqliteStore {
-    /// An empty archive with the tables of some version. `path` is what errors name.
+    /// An empty archive with the tables of some version, for a journal. `path` is that of the journal, which errors name.
     pub(in crate::store) fn in_memory(path: &Path, schema: u32) -> std::result::Result<Self, StoreError> {
         // With the newest tables. To make them takes longer than to read a small journal, so a process does it once.
         static EMPTY_IMAGE: OnceLock<Vec<u8>> = OnceLock::new();
-        if let Some(pages) = EMPTY_IMAGE.get().filter(|_| schema == Self::SCHEMA) {
+        let is_large = || fs::metadata(path).is_ok_and(|journal| journal.len() > MAX_SMALL_JOURNAL_BYTES);
+        if let Some(pages) = EMPTY_IMAGE.get().filter(|_| schema == Self::SCHEMA && !is_large()) {
             return Self::from_image(path, &mut pages.as_slice(), pages.len());
         }
         let open = || -> Result<Connection> {
