@@ -122,7 +122,7 @@ fn a_patched_release_is_the_original_but_for_the_edits() {
         let scratch = tempfile::tempdir().unwrap();
         let module = scratch.path().join("cli.mjs");
         fs::write(&module, &text).unwrap();
-        let checked = Command::new("node").arg("--check").arg(&module).output().unwrap();
+        let checked = Command::new("node").arg("--check").arg(&module).output().expect("Node.js");
         assert!(checked.status.success(), "{name}: {}", String::from_utf8_lossy(&checked.stderr));
     }
 }

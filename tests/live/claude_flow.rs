@@ -59,7 +59,7 @@ impl Stage {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let made = |kind, seed| generate(&Spec::new(kind, 150, seed), &folder.path().join("transcripts")).unwrap().sessions;
-        // Each of its hooks loads SQLite as WebAssembly, so there is one session by day.
+        // Each of its hooks is a start of Node.js, most of which load SQLite as WebAssembly: there is one session by day.
         let kinds = [(Kind::Compacted, 13), (Kind::Chat, 11), (Kind::Tools, 12)];
         let kinds = &kinds[..if is_full_run() { kinds.len() } else { 1 }];
         let sessions = kinds.iter().flat_map(|(kind, seed)| made(*kind, *seed)).collect();
@@ -129,13 +129,18 @@ impl Stage {
     }
 }
 
+/// There are more rows than this.
+fn few() -> usize {
+    if is_full_run() { 50 } else { 20 }
+}
+
 #[test]
 fn its_json_file_is_read() {
     let stage = Stage::new();
     stage.run_hooks();
     let path = stage.path("project/.claude-flow/data/transcript-archive.json");
     let written: Vec<Value> = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
-    assert!(written.len() > 20, "{}", written.len());
+    assert!(written.len() > few(), "{}", written.len());
     stage.import(written.len() as u64);
 }
 
@@ -150,7 +155,7 @@ fn its_database_is_read() {
     };
     let count = |condition: &str| number(&path, &format!("SELECT count(*) FROM transcript_entries WHERE {condition}"));
     let (rows, vectors, restored) = (count("1"), count("embedding IS NOT NULL"), count("access_count > 0"));
-    assert!(rows > 20 && vectors > 0 && restored > 0, "{rows} {vectors} {restored}");
+    assert!(rows > few() as u64 && vectors > 0 && restored > 0, "{rows} {vectors} {restored}");
     let told = stage.import(rows);
     assert_eq!(told["embeddings"], vectors);
     // Without its encoder, a hash makes them: of 384 dimensions by now.

@@ -76,7 +76,7 @@ fn large_prompts(version: &str, keep: &str) {
     installation.revert();
 }
 
-/// A session of five prompts that fills its window up to `tokens` goes on patched. By day, another test switches the patch off.
+/// A session of five prompts that fills its window up to `tokens` goes on patched. By day, tests of the fixtures say what the switch does here.
 fn nearly_full_session(version: &str, tokens: u64) {
     let installation = Installation::of(version);
     let empty = Scene::of(&installation).say(&format!("{version}, an empty window"), &["Hello.".to_owned()]).tokens[0];

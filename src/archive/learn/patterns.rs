@@ -114,7 +114,7 @@ enum OneOrMore<T> {
 pub(super) struct LazyRegex(Arc<(String, OnceLock<Result<Regex, regex::Error>>)>);
 
 impl LazyRegex {
-    /// An expression that a test compiles.
+    /// An expression that is not checked here, but by a test.
     fn unchecked(source: String) -> Result<Self, regex::Error> {
         Ok(Self(Arc::new((source, OnceLock::new()))))
     }

