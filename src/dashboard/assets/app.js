@@ -46,6 +46,7 @@ const HEADINGS = { overview: "savings-title", sessions: "sessions-title", learni
 /** Shows the view of the address. Who came by a link hears its title, and goes on from there with the keyboard. */
 async function show(isAsked) {
   const { view, nav, id, at, words } = route();
+  const focused = document.activeElement;
   for (const name of Object.keys(TITLES)) byId(`view-${name}`).hidden = name !== view;
   for (const link of document.querySelectorAll("nav a")) {
     if (link.dataset.view === nav) link.setAttribute("aria-current", "page");
@@ -66,7 +67,9 @@ async function show(isAsked) {
     if (view === "session") byId("session-about").textContent = error.message;
     else complain(error.message);
   }
-  if (isAsked) byId(HEADINGS[view]).focus({ preventScroll: Boolean(at) });
+  // Who types somewhere by now goes on typing.
+  const isElsewhere = ![focused, document.body].includes(document.activeElement);
+  if (isAsked && !isElsewhere) byId(HEADINGS[view]).focus({ preventScroll: Boolean(at) });
 }
 
 async function refresh() {
