@@ -50,9 +50,19 @@ const cases = {
       // It comes with an answer of its own.
       await page.waitForFunction(() => document.querySelector("#session-title").textContent.includes("<script>"));
       assert.equal(await page.locator("main img, main script").count(), 0);
+      // Who types while the hits are on their way goes on typing.
+      await page.route(/search/, async (route) => {
+        await new Promise((later) => setTimeout(later, 500));
+        await route.fallback();
+      });
+      const answered = page.waitForResponse(/search/);
       await page.goBack();
-      await page.waitForSelector("#sessions mark");
       await page.fill("#words", "zyzzyvaxq");
+      await answered;
+      await page.waitForFunction(() => /^\d+ hit/.test(document.querySelector("#found").textContent));
+      await page.waitForTimeout(50);
+      assert.equal(await page.evaluate(() => document.activeElement.id), "words");
+      await page.unroute(/search/);
       await page.keyboard.press("Enter");
       await page.waitForFunction(() => document.querySelector("#found").textContent.startsWith("Nothing found"));
       await page.fill("#words", "");
