@@ -11,7 +11,7 @@ use std::path::Path;
 use ctxbridge::archive::ingest::ingest;
 use ctxbridge::archive::store::Transcript;
 use ctxbridge_testkit::sandbox::Sandbox;
-use ctxbridge_testkit::transcript::{Kind, Session};
+use ctxbridge_testkit::transcript::{Kind, MadeSession};
 use serde_json::json;
 
 use crate::kinds::store;
@@ -24,7 +24,7 @@ fn archive(sandbox: &Sandbox, path: &Path) {
 }
 
 /// Sessions of the generator, archived.
-fn archive_generated(sandbox: &Sandbox, kind: Kind, messages: u64, seed: u64) -> Vec<Session> {
+fn archive_generated(sandbox: &Sandbox, kind: Kind, messages: u64, seed: u64) -> Vec<MadeSession> {
     let sessions = sandbox.generate(kind, messages, seed);
     sessions.iter().for_each(|session| archive(sandbox, &session.path));
     sessions

@@ -17,23 +17,23 @@ mod tls;
 use std::path::PathBuf;
 
 use ctxbridge::team::postgres::{ConnectionSettings, PostgresError, PostgresStore, TlsMode};
-use ctxbridge_testkit::postgres::{Database, Role};
+use ctxbridge_testkit::postgres::{TestDatabase, TestRole};
 
 fn cache() -> PathBuf {
     ctxbridge::common::paths::cache_dir().unwrap()
 }
 
-fn database() -> Database {
-    Database::new(&cache()).unwrap()
+fn database() -> TestDatabase {
+    TestDatabase::new(&cache()).unwrap()
 }
 
 /// What the superuser connects with.
-fn settings(database: &Database) -> ConnectionSettings {
+fn settings(database: &TestDatabase) -> ConnectionSettings {
     ConnectionSettings { ssl: TlsMode::Off, ..ConnectionSettings::from_url(&database.url()).unwrap() }
 }
 
 /// What a role connects with.
-fn settings_of(database: &Database, role: &Role) -> ConnectionSettings {
+fn settings_of(database: &TestDatabase, role: &TestRole) -> ConnectionSettings {
     ConnectionSettings { ssl: TlsMode::Off, ..ConnectionSettings::from_url(&database.url_of(role)).unwrap() }
 }
 

@@ -121,7 +121,8 @@ fn attempt(
             done.quarantined = aside.or(done.quarantined.take());
             done.fallback_reason = instead;
         }
-        let mut importer = Importer { store: &mut *store, comparison, after, writing: &writing, group: Group::default() };
+        let mut importer =
+            ImportWorker { store: &mut *store, comparison, after, writing: &writing, group: WriteGroup::default() };
         let finished = |path: &PathBuf, imported: Imported| {
             let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
             done.transcripts += 1;
@@ -159,26 +160,26 @@ struct Imported {
 
 /// Transcripts that were read and are written together.
 #[derive(Default)]
-struct Group<'p> {
+struct WriteGroup<'p> {
     transcripts: Vec<(&'p PathBuf, Transcript, PreparedPass, SideFileReport)>,
     bytes: u64,
 }
 
 /// Receives the result of each transcript. An error ends the import.
-type Finished<'f> = &'f dyn Fn(&PathBuf, Imported) -> Result<(), StoreError>;
+type OnFinished<'f> = &'f dyn Fn(&PathBuf, Imported) -> Result<(), StoreError>;
 
 /// A thread's part of an import.
-struct Importer<'a, 'p> {
+struct ImportWorker<'a, 'p> {
     store: &'a mut dyn Store,
     comparison: Comparison,
     after: AfterPass<'a>,
     writing: &'a Mutex<()>,
-    group: Group<'p>,
+    group: WriteGroup<'p>,
 }
 
-impl<'p> Importer<'_, 'p> {
+impl<'p> ImportWorker<'_, 'p> {
     /// Archives a transcript, or reads it and leaves it to the group.
-    fn take(&mut self, path: &'p PathBuf, finished: Finished<'_>) -> Result<(), StoreError> {
+    fn take(&mut self, path: &'p PathBuf, finished: OnFinished<'_>) -> Result<(), StoreError> {
         let mut beside = SideFileReport::default();
         match self.prepare(path, &mut beside) {
             Ok(Some((transcript, pass))) => {
@@ -221,8 +222,8 @@ impl<'p> Importer<'_, 'p> {
     }
 
     /// Writes the group in one transaction.
-    fn write_group(&mut self, finished: Finished<'_>) -> Result<(), StoreError> {
-        let Group { transcripts, .. } = std::mem::take(&mut self.group);
+    fn write_group(&mut self, finished: OnFinished<'_>) -> Result<(), StoreError> {
+        let WriteGroup { transcripts, .. } = std::mem::take(&mut self.group);
         let batches: Vec<&Batch> = transcripts.iter().filter_map(|(_, _, pass, _)| pass.batch.as_ref()).collect();
         let outcomes = if batches.is_empty() {
             Vec::new()

@@ -1,6 +1,6 @@
 //! A few lines on what is known of a project, for a session that starts there.
 
-use super::quote::{self, Budget};
+use super::quote::{self, QuoteBudget};
 use super::store::{LearningQuery, StoreError, StoreReader, TurnSelection};
 use crate::learn::LearningKind;
 use crate::project::ProjectScope;
@@ -44,7 +44,7 @@ pub fn project_memory(
         ..LearningQuery::default()
     };
     let decisions = store.learnings(&query)?;
-    let mut text = Budget::new(budget.saturating_sub(quote::FENCE_OVERHEAD_CHARS + LABEL.chars().count()));
+    let mut text = QuoteBudget::new(budget.saturating_sub(quote::FENCE_OVERHEAD_CHARS + LABEL.chars().count()));
     for session in &sessions {
         let day = session.last_ms.and_then(|at| jiff::Timestamp::from_millisecond(at).ok());
         let day = day.map(|at| format!("{} ", at.strftime("%Y-%m-%d"))).unwrap_or_default();

@@ -73,12 +73,12 @@ pub fn cut(text: &str, limit: usize) -> String {
 /// Lines that fit a budget of characters, in order of weight. A line that no longer fits is cut if enough of it remains; then no
 /// more lines are taken.
 #[derive(Debug)]
-pub struct Budget {
+pub struct QuoteBudget {
     text: String,
     left: usize,
 }
 
-impl Budget {
+impl QuoteBudget {
     /// Minimum characters of a cut line: less says nothing.
     const MIN_CUT_CHARS: usize = 60;
 
@@ -134,7 +134,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_budget_is_kept(lines in proptest::collection::vec(".{0,200}", 0..20), limit in 0_usize..500) {
-            let mut budget = Budget::new(limit);
+            let mut budget = QuoteBudget::new(limit);
             for text in &lines {
                 budget.add(text);
             }

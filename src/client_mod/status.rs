@@ -126,7 +126,7 @@ impl fmt::Display for ModStatus {
 /// Start of the newest session that did not load the module, in milliseconds since 1970, as hooks have measured it.
 fn newest_unmarked_start(data: &Path) -> Option<i64> {
     #[derive(Deserialize)]
-    struct MetricsLine {
+    struct StartLine {
         ts: String,
         event: String,
         session: Option<String>,
@@ -135,7 +135,7 @@ fn newest_unmarked_start(data: &Path) -> Option<i64> {
     let bytes = files::read(HookMetrics::in_dir(data).path()).ok()?;
     let start = Event::SessionStart.name();
     let lines = bytes.rsplit(|byte| *byte == b'\n').filter(|line| memmem::find(line, start.as_bytes()).is_some());
-    let lines = lines.filter_map(|line| serde_json::from_slice::<MetricsLine>(line).ok());
+    let lines = lines.filter_map(|line| serde_json::from_slice::<StartLine>(line).ok());
     let mut unmarked = lines.filter(|line| line.event == start && line.session.as_ref().is_some_and(|id| !marked.contains(id)));
     unmarked.next().and_then(|line| Some(line.ts.parse::<jiff::Timestamp>().ok()?.as_millisecond()))
 }

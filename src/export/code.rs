@@ -15,7 +15,7 @@ const LINE_BYTES: usize = 2_000;
 
 /// A language that can be colored, by the extension of its files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Language(&'static str);
+pub(super) struct CodeLanguage(&'static str);
 
 /// Extensions with rules for coloring.
 const KNOWN_EXTENSIONS: [&str; 35] = [
@@ -54,7 +54,7 @@ const ALIASES: [(&str, &str); 27] = [
     ("jsonl", "json"),
 ];
 
-impl Language {
+impl CodeLanguage {
     pub const SHELL: Self = Self("sh");
     pub const JSON: Self = Self("json");
 
@@ -79,11 +79,11 @@ impl Language {
 
 thread_local! {
     /// Highlighters of this thread. Each has caches of its own; making one costs more than coloring a block.
-    static HIGHLIGHTERS: RefCell<HashMap<Language, Highlighter>> = RefCell::default();
+    static HIGHLIGHTERS: RefCell<HashMap<CodeLanguage, Highlighter>> = RefCell::default();
 }
 
 /// Adds a block of code to HTML, colored as long as there is `budget` (bytes).
-pub(super) fn highlight(html: &mut String, code: &str, language: Option<Language>, budget: &mut usize) {
+pub(super) fn highlight(html: &mut String, code: &str, language: Option<CodeLanguage>, budget: &mut usize) {
     let mut length = code.len().min(MAX_COLORED_BLOCK_BYTES).min(*budget);
     while !code.is_char_boundary(length) {
         length -= 1;
@@ -173,7 +173,7 @@ mod tests {
 
     fn html(code: &str, language: &str) -> String {
         let mut html = String::new();
-        highlight(&mut html, code, Language::named(language), &mut usize::MAX.clone());
+        highlight(&mut html, code, CodeLanguage::named(language), &mut usize::MAX.clone());
         html
     }
 
@@ -184,15 +184,15 @@ mod tests {
         <span class="k">return</span> <span class="n">1</span>;
         "#);
         assert_eq!(html("a < b", "unheard of"), "a &lt; b");
-        assert_eq!(Language::of_file("/src/a.b/main.RS"), Language::named("rust"));
-        assert_eq!(Language::of_file("/src.rs/Makefile"), None);
+        assert_eq!(CodeLanguage::of_file("/src/a.b/main.RS"), CodeLanguage::named("rust"));
+        assert_eq!(CodeLanguage::of_file("/src.rs/Makefile"), None);
     }
 
     #[test]
     fn a_budget_is_kept() {
         let mut budget = 10;
         let mut html = String::new();
-        highlight(&mut html, "let a = 1; let b = 2;", Language::named("rs"), &mut budget);
+        highlight(&mut html, "let a = 1; let b = 2;", CodeLanguage::named("rs"), &mut budget);
         assert_eq!(budget, 0);
         assert!(html.starts_with("<span class=\"k\">let</span>") && html.ends_with("let b = 2;"), "{html}");
     }

@@ -11,7 +11,7 @@ use std::io::{self, Write};
 
 use similar::ChangeTag;
 
-use super::code::Language;
+use super::code::CodeLanguage;
 use super::conversation::{
     Agent, ExportedCall, ExportedConversation, ExportedMessage, ExportedTurn, MessageBody, MessagePart, ToolOutcome,
 };
@@ -128,7 +128,7 @@ impl MarkdownPage {
                 match block {
                     InputBlock::Purpose(text) => page.text += &format!("{}\n\n", one_line(text)),
                     InputBlock::File(path) => page.text += &format!("{}\n\n", one_line(path)),
-                    InputBlock::Code(code, language) => page.fenced(&code, language.map_or("text", Language::name)),
+                    InputBlock::Code(code, language) => page.fenced(&code, language.map_or("text", CodeLanguage::name)),
                     InputBlock::Change(old, new) => page.change(old, new),
                 }
             }
@@ -139,13 +139,13 @@ impl MarkdownPage {
         });
     }
 
-    fn outcome(&mut self, outcome: &ToolOutcome, language: Option<Language>) {
+    fn outcome(&mut self, outcome: &ToolOutcome, language: Option<CodeLanguage>) {
         let (lines, is_long) = outcome_length(outcome);
         let name = if outcome.is_error { "Error" } else { "Result" };
         let inside = |page: &mut Self| {
             for part in &outcome.parts {
                 match part {
-                    MessagePart::Text(text) => page.fenced(text, language.map_or("text", Language::name)),
+                    MessagePart::Text(text) => page.fenced(text, language.map_or("text", CodeLanguage::name)),
                     MessagePart::Other(stand_in) => page.text += &format!("{}\n\n", one_line(&stand_in.label())),
                 }
             }

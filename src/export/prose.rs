@@ -2,7 +2,7 @@
 
 use pulldown_cmark::{CodeBlockKind, CowStr, Event, HeadingLevel, LinkType, Options, Parser, Tag, TagEnd, html};
 
-use super::code::{Language, highlight};
+use super::code::{CodeLanguage, highlight};
 use super::escape::escape;
 use super::visible;
 
@@ -20,13 +20,13 @@ pub(super) fn render(page: &mut String, markdown: &str, budget: &mut usize) {
     }
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let mut events = Vec::new();
-    let mut code: Option<(Option<Language>, String)> = None;
+    let mut code: Option<(Option<CodeLanguage>, String)> = None;
     let mut links = Vec::new();
     for event in Parser::new_ext(&seen, options) {
         let event = match event {
             Event::Start(Tag::CodeBlock(kind)) => {
                 let language = match &kind {
-                    CodeBlockKind::Fenced(info) => info.split([' ', ',', '{']).next().and_then(Language::named),
+                    CodeBlockKind::Fenced(info) => info.split([' ', ',', '{']).next().and_then(CodeLanguage::named),
                     CodeBlockKind::Indented => None,
                 };
                 code = Some((language, String::new()));

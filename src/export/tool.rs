@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use serde_json::{Map, Value};
 use similar::{ChangeTag, TextDiff};
 
-use super::code::Language;
+use super::code::CodeLanguage;
 use super::conversation::ExportedCall;
 use super::visible;
 use ctxbridge_archive::quote;
@@ -24,7 +24,7 @@ pub(super) enum InputBlock<'c> {
     /// The purpose, in the model's words.
     Purpose(&'c str),
     /// Code.
-    Code(Cow<'c, str>, Option<Language>),
+    Code(Cow<'c, str>, Option<CodeLanguage>),
     /// A text and its replacement.
     Change(&'c str, &'c str),
 }
@@ -68,11 +68,11 @@ pub(super) fn input_blocks(call: &ExportedCall) -> Vec<InputBlock<'_>> {
         used.extend(["file_path", "edits"]);
     } else if let (Some(file), Some(content)) = (file, text("content")) {
         blocks.push(InputBlock::File(file));
-        blocks.push(InputBlock::Code(content.into(), Language::of_file(file)));
+        blocks.push(InputBlock::Code(content.into(), CodeLanguage::of_file(file)));
         used.extend(["file_path", "content"]);
     } else if let Some(command) = text("command") {
         blocks.extend(text("description").map(InputBlock::Purpose));
-        blocks.push(InputBlock::Code(command.into(), Some(Language::SHELL)));
+        blocks.push(InputBlock::Code(command.into(), Some(CodeLanguage::SHELL)));
         used.extend(["command", "description"]);
     } else if let (Some(file), "Read") = (file, call.tool.as_str()) {
         blocks.push(InputBlock::File(file));
@@ -93,9 +93,9 @@ pub(super) fn input_blocks(call: &ExportedCall) -> Vec<InputBlock<'_>> {
 }
 
 /// The language of a call's result: that of the file that was read.
-pub(super) fn language_of(call: &ExportedCall) -> Option<Language> {
+pub(super) fn language_of(call: &ExportedCall) -> Option<CodeLanguage> {
     let is_text = call.tool == "Read" && call.outcome.as_ref().is_some_and(|outcome| !outcome.is_error);
-    Language::of_file(call.input.get("file_path")?.as_str()?).filter(|_| is_text)
+    CodeLanguage::of_file(call.input.get("file_path")?.as_str()?).filter(|_| is_text)
 }
 
 /// The edits of a file; none if any of them has another form.
@@ -106,7 +106,7 @@ fn edits(input: &Map<String, Value>) -> Option<Vec<(&str, &str)>> {
 }
 
 fn json(value: &Value) -> InputBlock<'static> {
-    InputBlock::Code(serde_json::to_string_pretty(value).unwrap_or_default().into(), Some(Language::JSON))
+    InputBlock::Code(serde_json::to_string_pretty(value).unwrap_or_default().into(), Some(CodeLanguage::JSON))
 }
 
 /// The lines of a change, without their line breaks.

@@ -18,7 +18,7 @@ use super::recall_history::AlreadyRecalled;
 use crate::bundle::{self, Bundles, Episode, Project, RefreshScope};
 use ctxbridge_archive::handle;
 use ctxbridge_archive::project::ProjectScope;
-use ctxbridge_archive::quote::{self, Budget, head};
+use ctxbridge_archive::quote::{self, QuoteBudget, head};
 use ctxbridge_archive::restore;
 use ctxbridge_archive::search::keywords::dedup_prefix;
 use ctxbridge_archive::search::{RelatedQuery, RelatedTurn, SearchIndex, related};
@@ -136,7 +136,7 @@ pub(super) fn context_for_text(
     let mut shown = (window == WindowContent::Session).then(|| AlreadyRecalled::of(&context.data, session));
     let known = candidates(context, session, store, window, head(text, *QUERY_CHARS.end()), shown.as_ref());
     let label = label(&known);
-    let mut body = Budget::new(MAX_ADDED_CHARS - quote::FENCE_OVERHEAD_CHARS - label.chars().count());
+    let mut body = QuoteBudget::new(MAX_ADDED_CHARS - quote::FENCE_OVERHEAD_CHARS - label.chars().count());
     let told: Vec<String> =
         known.into_iter().take_while(|known| body.add(&format!("- {}", known.line))).flat_map(|known| known.keys).collect();
     if told.is_empty() {

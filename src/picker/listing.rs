@@ -39,17 +39,17 @@ const MIN_DIVIDED_LINES: usize = 4;
 
 /// A session or turn in the list.
 #[derive(Clone, Copy)]
-pub(crate) enum Item<'l> {
+pub(crate) enum ListItem<'l> {
     Session(&'l PickableSession),
     Hit(&'l TurnHit),
 }
 
 impl Listing {
     /// Returns a session or turn that is in the list.
-    pub(crate) fn find(&self, selection: &Selection) -> Option<Item<'_>> {
+    pub(crate) fn find(&self, selection: &Selection) -> Option<ListItem<'_>> {
         match selection {
-            Selection::Session(id) => self.session(id).map(Item::Session),
-            Selection::Turn(handle) => self.hits.iter().find(|hit| hit.handle == *handle).map(Item::Hit),
+            Selection::Session(id) => self.session(id).map(ListItem::Session),
+            Selection::Turn(handle) => self.hits.iter().find(|hit| hit.handle == *handle).map(ListItem::Hit),
         }
     }
 

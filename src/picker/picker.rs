@@ -7,7 +7,7 @@ use crossterm::event::KeyEvent;
 
 use crate::filter::SessionFilter;
 use crate::keys::{Focus, KeyAction, action};
-use crate::listing::{Item, Listing};
+use crate::listing::{ListItem, Listing};
 use crate::messages::{Decision, Effect, Outcome, PickerOptions, Reply, Request};
 use crate::query_line::{Edit, QueryLine};
 use crate::resume::resume_command;
@@ -58,7 +58,7 @@ pub(crate) struct Picker {
 
 /// The preview of a session or turn.
 pub(crate) struct Preview<'p> {
-    pub(crate) item: Item<'p>,
+    pub(crate) item: ListItem<'p>,
     /// Its text or an error, once it is read.
     pub(crate) text: Option<Result<&'p str, &'p str>>,
 }

@@ -41,10 +41,10 @@ pub const VALUE_TERMINATORS: &[u8] = b",;&|<>)}]";
 const VARIABLE_TERMINATORS: &[u8] = b";|<>";
 
 /// A secret and the name of its rule.
-type Found = (&'static str, Range<usize>);
+type NamedSecret = (&'static str, Range<usize>);
 
 /// Finds a secret by its name, which is at this range.
-pub fn find(text: ScannedText<'_>, name: &Range<usize>) -> Option<Found> {
+pub fn find(text: ScannedText<'_>, name: &Range<usize>) -> Option<NamedSecret> {
     let spelled = &text.text[name.clone()];
     let named = |range| (NAMED_SECRET_RULE, range);
     let Some(kind) = names::of_key(spelled).0 else {
@@ -83,7 +83,13 @@ fn is_key_word(spelled: &str) -> bool {
 }
 
 /// The secret behind a separator.
-fn assigned(text: ScannedText<'_>, kind: SecretKind, separator: Separator, at: usize, name: &Range<usize>) -> Option<Found> {
+fn assigned(
+    text: ScannedText<'_>,
+    kind: SecretKind,
+    separator: Separator,
+    at: usize,
+    name: &Range<usize>,
+) -> Option<NamedSecret> {
     let is_loud = names::is_upper_case(&text.text[name.clone()]);
     if kind == SecretKind::Authorization {
         // A scheme with parameters looks like a type with a value.

@@ -22,7 +22,7 @@ const MAX_PIPE_BYTES: usize = 160;
 
 /// The place of the secret in a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum SecretArgument {
     /// In the word of a flag: `-psecret`.
     Glued(&'static str),
     /// In the word behind a flag, or behind its `=`: `-p secret`.
@@ -38,110 +38,133 @@ enum Place {
 }
 
 /// A command, by the start of its line, and the place of its secret.
-type Command = (&'static str, &'static [Place]);
+type CommandRule = (&'static str, &'static [SecretArgument]);
 
 /// The commands that take a password.
-const COMMANDS: &[Command] = &[
-    ("mysql", &[Place::Glued("-p")]),
-    ("mariadb", &[Place::Glued("-p")]),
-    ("sshpass ", &[Place::Next("-p"), Place::Glued("-p")]),
-    ("redis-cli ", &[Place::Next("-a"), Place::After("auth", 1)]),
-    ("docker login", &[Place::Next("-p"), Place::Glued("-p")]),
-    ("podman login", &[Place::Next("-p")]),
-    ("nerdctl login", &[Place::Next("-p")]),
-    ("buildah login", &[Place::Next("-p")]),
+const COMMANDS: &[CommandRule] = &[
+    ("mysql", &[SecretArgument::Glued("-p")]),
+    ("mariadb", &[SecretArgument::Glued("-p")]),
+    ("sshpass ", &[SecretArgument::Next("-p"), SecretArgument::Glued("-p")]),
+    ("redis-cli ", &[SecretArgument::Next("-a"), SecretArgument::After("auth", 1)]),
+    ("docker login", &[SecretArgument::Next("-p"), SecretArgument::Glued("-p")]),
+    ("podman login", &[SecretArgument::Next("-p")]),
+    ("nerdctl login", &[SecretArgument::Next("-p")]),
+    ("buildah login", &[SecretArgument::Next("-p")]),
     (
         "skopeo ",
-        &[Place::Next("-p"), Place::User("--src-creds", ":"), Place::User("--dest-creds", ":"), Place::User("--creds", ":")],
+        &[
+            SecretArgument::Next("-p"),
+            SecretArgument::User("--src-creds", ":"),
+            SecretArgument::User("--dest-creds", ":"),
+            SecretArgument::User("--creds", ":"),
+        ],
     ),
-    ("helm registry login", &[Place::Next("-p")]),
-    ("oc login", &[Place::Next("-p")]),
-    ("az login", &[Place::Next("-p")]),
-    ("cf login", &[Place::Next("-p")]),
-    ("cf auth", &[Place::After("auth", 2)]),
-    ("argocd login", &[Place::Next("-p")]),
-    ("mongo", &[Place::Next("-p")]),
-    ("cqlsh ", &[Place::Next("-p"), Place::Glued("-p")]),
-    ("sqlcmd ", &[Place::Next("-P"), Place::Glued("-P")]),
-    ("bcp ", &[Place::Next("-P")]),
-    ("isql ", &[Place::Next("-P"), Place::After("isql", 3)]),
-    ("ldap", &[Place::Next("-w"), Place::Glued("-w")]),
-    ("7z ", &[Place::Glued("-p")]),
-    ("7za ", &[Place::Glued("-p")]),
-    ("7zz ", &[Place::Glued("-p")]),
-    ("7zr ", &[Place::Glued("-p")]),
-    ("rar ", &[Place::Glued("-p"), Place::Glued("-hp")]),
-    ("unrar ", &[Place::Glued("-p")]),
-    ("zip ", &[Place::Next("-P"), Place::Glued("-P")]),
-    ("unzip ", &[Place::Next("-P"), Place::Glued("-P")]),
-    ("pdftk ", &[Place::After("user_pw", 1), Place::After("owner_pw", 1), Place::After("input_pw", 1)]),
-    ("qpdf ", &[Place::After("--encrypt", 1), Place::After("--encrypt", 2)]),
-    ("smbclient ", &[Place::User("-U", "%"), Place::User("--user", "%")]),
-    ("smbmap ", &[Place::Next("-p")]),
-    ("smbget ", &[Place::User("-U", "%")]),
-    ("rpcclient ", &[Place::User("-U", "%")]),
-    ("winexe ", &[Place::User("-U", "%"), Place::User("--user", "%")]),
-    ("wmic ", &[Place::User("-U", "%")]),
-    ("net rpc ", &[Place::User("-U", "%")]),
-    ("net ads ", &[Place::User("-U", "%")]),
-    ("crackmapexec ", &[Place::Next("-p")]),
-    ("evil-winrm ", &[Place::Next("-p")]),
-    ("xfreerdp ", &[Place::Glued("/p:"), Place::Next("-p")]),
-    ("wfreerdp ", &[Place::Glued("/p:"), Place::Next("-p")]),
-    ("rdesktop ", &[Place::Next("-p")]),
-    ("vncviewer ", &[Place::Next("-p")]),
-    ("cmdkey ", &[Place::Glued("/pass:")]),
-    ("psexec ", &[Place::Next("-p")]),
-    ("schtasks ", &[Place::After("/rp", 1), Place::After("/p", 1)]),
-    ("openssl ", &[Place::Next("-k"), Place::Glued("pass:")]),
-    ("htpasswd ", &[Place::Batch]),
-    ("mosquitto_passwd ", &[Place::After("-b", 3)]),
-    ("mosquitto_", &[Place::Next("-P")]),
-    ("net user ", &[Place::After("user", 2)]),
-    ("net use ", &[Place::After("use", 2), Place::After("use", 3)]),
-    ("wpa_passphrase ", &[Place::After("wpa_passphrase", 2)]),
-    ("rabbitmqctl ", &[Place::After("add_user", 2), Place::After("change_password", 2), Place::After("authenticate_user", 2)]),
-    ("chpasswd", &[Place::UserAfter("<<<", 1)]),
-    ("passwd ", &[Place::After("<<<", 1)]),
-    ("sudo ", &[Place::After("<<<", 1)]),
-    ("useradd ", &[Place::Next("-p")]),
-    ("usermod ", &[Place::Next("-p")]),
-    ("curl ", &[Place::User("-u", ":"), Place::User("--user", ":"), Place::User("-U", ":"), Place::User("--proxy-user", ":")]),
-    ("http ", &[Place::User("-a", ":"), Place::User("--auth", ":")]),
-    ("https ", &[Place::User("-a", ":"), Place::User("--auth", ":")]),
-    ("xhs ", &[Place::User("-a", ":"), Place::User("--auth", ":")]),
-    ("ab ", &[Place::User("-A", ":"), Place::User("-P", ":")]),
-    ("siege ", &[Place::User("-a", ":")]),
-    ("lftp ", &[Place::User("-u", ","), Place::User("--user", ",")]),
-    ("ncftp", &[Place::Next("-p")]),
-    ("snmp", &[Place::Next("-A"), Place::Next("-X")]),
-    ("ipmitool ", &[Place::Next("-P")]),
-    ("plink ", &[Place::Next("-pw")]),
-    ("pscp ", &[Place::Next("-pw")]),
-    ("putty ", &[Place::Next("-pw")]),
-    ("kinit ", &[Place::After("<<<", 1)]),
-    ("vault login ", &[Place::After("login", 1)]),
-    ("cargo login ", &[Place::After("login", 1)]),
-    ("twine upload", &[Place::Next("-p")]),
-    ("vsce publish", &[Place::Next("-p")]),
-    ("ovsx publish", &[Place::Next("-p")]),
-    ("dotnet nuget push", &[Place::Next("-k")]),
-    ("nuget push", &[Place::After("push", 2)]),
-    ("conan user", &[Place::Next("-p")]),
-    ("conan remote login", &[Place::Next("-p")]),
-    ("gh secret set", &[Place::Next("-b")]),
-    ("doctl auth init", &[Place::Next("-t")]),
-    ("mc alias set", &[Place::After("set", 4)]),
-    ("poetry config ", &[Place::After("config", 2), Place::After("config", 3)]),
-    ("composer config ", &[Place::After("config", 3)]),
-    ("nmcli ", &[Place::After("password", 1)]),
-    ("influx ", &[Place::Next("-p"), Place::Next("-t"), Place::Next("-password")]),
-    ("svn ", &[Place::Next("--password")]),
-    ("jf config ", &[Place::Next("--password")]),
-    ("asadmin ", &[Place::Next("-w")]),
-    ("ansible-vault ", &[Place::After("encrypt_string", 1)]),
-    ("ssh-keygen ", &[Place::Next("-N"), Place::Next("-P")]),
-    ("expect ", &[Place::After("send", 1)]),
+    ("helm registry login", &[SecretArgument::Next("-p")]),
+    ("oc login", &[SecretArgument::Next("-p")]),
+    ("az login", &[SecretArgument::Next("-p")]),
+    ("cf login", &[SecretArgument::Next("-p")]),
+    ("cf auth", &[SecretArgument::After("auth", 2)]),
+    ("argocd login", &[SecretArgument::Next("-p")]),
+    ("mongo", &[SecretArgument::Next("-p")]),
+    ("cqlsh ", &[SecretArgument::Next("-p"), SecretArgument::Glued("-p")]),
+    ("sqlcmd ", &[SecretArgument::Next("-P"), SecretArgument::Glued("-P")]),
+    ("bcp ", &[SecretArgument::Next("-P")]),
+    ("isql ", &[SecretArgument::Next("-P"), SecretArgument::After("isql", 3)]),
+    ("ldap", &[SecretArgument::Next("-w"), SecretArgument::Glued("-w")]),
+    ("7z ", &[SecretArgument::Glued("-p")]),
+    ("7za ", &[SecretArgument::Glued("-p")]),
+    ("7zz ", &[SecretArgument::Glued("-p")]),
+    ("7zr ", &[SecretArgument::Glued("-p")]),
+    ("rar ", &[SecretArgument::Glued("-p"), SecretArgument::Glued("-hp")]),
+    ("unrar ", &[SecretArgument::Glued("-p")]),
+    ("zip ", &[SecretArgument::Next("-P"), SecretArgument::Glued("-P")]),
+    ("unzip ", &[SecretArgument::Next("-P"), SecretArgument::Glued("-P")]),
+    (
+        "pdftk ",
+        &[SecretArgument::After("user_pw", 1), SecretArgument::After("owner_pw", 1), SecretArgument::After("input_pw", 1)],
+    ),
+    ("qpdf ", &[SecretArgument::After("--encrypt", 1), SecretArgument::After("--encrypt", 2)]),
+    ("smbclient ", &[SecretArgument::User("-U", "%"), SecretArgument::User("--user", "%")]),
+    ("smbmap ", &[SecretArgument::Next("-p")]),
+    ("smbget ", &[SecretArgument::User("-U", "%")]),
+    ("rpcclient ", &[SecretArgument::User("-U", "%")]),
+    ("winexe ", &[SecretArgument::User("-U", "%"), SecretArgument::User("--user", "%")]),
+    ("wmic ", &[SecretArgument::User("-U", "%")]),
+    ("net rpc ", &[SecretArgument::User("-U", "%")]),
+    ("net ads ", &[SecretArgument::User("-U", "%")]),
+    ("crackmapexec ", &[SecretArgument::Next("-p")]),
+    ("evil-winrm ", &[SecretArgument::Next("-p")]),
+    ("xfreerdp ", &[SecretArgument::Glued("/p:"), SecretArgument::Next("-p")]),
+    ("wfreerdp ", &[SecretArgument::Glued("/p:"), SecretArgument::Next("-p")]),
+    ("rdesktop ", &[SecretArgument::Next("-p")]),
+    ("vncviewer ", &[SecretArgument::Next("-p")]),
+    ("cmdkey ", &[SecretArgument::Glued("/pass:")]),
+    ("psexec ", &[SecretArgument::Next("-p")]),
+    ("schtasks ", &[SecretArgument::After("/rp", 1), SecretArgument::After("/p", 1)]),
+    ("openssl ", &[SecretArgument::Next("-k"), SecretArgument::Glued("pass:")]),
+    ("htpasswd ", &[SecretArgument::Batch]),
+    ("mosquitto_passwd ", &[SecretArgument::After("-b", 3)]),
+    ("mosquitto_", &[SecretArgument::Next("-P")]),
+    ("net user ", &[SecretArgument::After("user", 2)]),
+    ("net use ", &[SecretArgument::After("use", 2), SecretArgument::After("use", 3)]),
+    ("wpa_passphrase ", &[SecretArgument::After("wpa_passphrase", 2)]),
+    (
+        "rabbitmqctl ",
+        &[
+            SecretArgument::After("add_user", 2),
+            SecretArgument::After("change_password", 2),
+            SecretArgument::After("authenticate_user", 2),
+        ],
+    ),
+    ("chpasswd", &[SecretArgument::UserAfter("<<<", 1)]),
+    ("passwd ", &[SecretArgument::After("<<<", 1)]),
+    ("sudo ", &[SecretArgument::After("<<<", 1)]),
+    ("useradd ", &[SecretArgument::Next("-p")]),
+    ("usermod ", &[SecretArgument::Next("-p")]),
+    (
+        "curl ",
+        &[
+            SecretArgument::User("-u", ":"),
+            SecretArgument::User("--user", ":"),
+            SecretArgument::User("-U", ":"),
+            SecretArgument::User("--proxy-user", ":"),
+        ],
+    ),
+    ("http ", &[SecretArgument::User("-a", ":"), SecretArgument::User("--auth", ":")]),
+    ("https ", &[SecretArgument::User("-a", ":"), SecretArgument::User("--auth", ":")]),
+    ("xhs ", &[SecretArgument::User("-a", ":"), SecretArgument::User("--auth", ":")]),
+    ("ab ", &[SecretArgument::User("-A", ":"), SecretArgument::User("-P", ":")]),
+    ("siege ", &[SecretArgument::User("-a", ":")]),
+    ("lftp ", &[SecretArgument::User("-u", ","), SecretArgument::User("--user", ",")]),
+    ("ncftp", &[SecretArgument::Next("-p")]),
+    ("snmp", &[SecretArgument::Next("-A"), SecretArgument::Next("-X")]),
+    ("ipmitool ", &[SecretArgument::Next("-P")]),
+    ("plink ", &[SecretArgument::Next("-pw")]),
+    ("pscp ", &[SecretArgument::Next("-pw")]),
+    ("putty ", &[SecretArgument::Next("-pw")]),
+    ("kinit ", &[SecretArgument::After("<<<", 1)]),
+    ("vault login ", &[SecretArgument::After("login", 1)]),
+    ("cargo login ", &[SecretArgument::After("login", 1)]),
+    ("twine upload", &[SecretArgument::Next("-p")]),
+    ("vsce publish", &[SecretArgument::Next("-p")]),
+    ("ovsx publish", &[SecretArgument::Next("-p")]),
+    ("dotnet nuget push", &[SecretArgument::Next("-k")]),
+    ("nuget push", &[SecretArgument::After("push", 2)]),
+    ("conan user", &[SecretArgument::Next("-p")]),
+    ("conan remote login", &[SecretArgument::Next("-p")]),
+    ("gh secret set", &[SecretArgument::Next("-b")]),
+    ("doctl auth init", &[SecretArgument::Next("-t")]),
+    ("mc alias set", &[SecretArgument::After("set", 4)]),
+    ("poetry config ", &[SecretArgument::After("config", 2), SecretArgument::After("config", 3)]),
+    ("composer config ", &[SecretArgument::After("config", 3)]),
+    ("nmcli ", &[SecretArgument::After("password", 1)]),
+    ("influx ", &[SecretArgument::Next("-p"), SecretArgument::Next("-t"), SecretArgument::Next("-password")]),
+    ("svn ", &[SecretArgument::Next("--password")]),
+    ("jf config ", &[SecretArgument::Next("--password")]),
+    ("asadmin ", &[SecretArgument::Next("-w")]),
+    ("ansible-vault ", &[SecretArgument::After("encrypt_string", 1)]),
+    ("ssh-keygen ", &[SecretArgument::Next("-N"), SecretArgument::Next("-P")]),
+    ("expect ", &[SecretArgument::After("send", 1)]),
 ];
 
 /// Commands whose words are piped into another one that reads a password.
@@ -181,14 +204,14 @@ pub fn keywords() -> impl Iterator<Item = (&'static str, usize)> {
 
 /// A word of a command: all of it, and its start behind a quote.
 #[derive(Clone, Debug)]
-struct Word {
+struct ShellWord {
     range: Range<usize>,
 }
 
 /// The command that was read last. Each kind of command in it is looked at once, so that many of them take no longer than one.
 #[derive(Debug, Default)]
 pub struct CommandLine {
-    words: Vec<Word>,
+    words: Vec<ShellWord>,
     range: Range<usize>,
     /// Kinds of commands that were looked for in it.
     seen: Vec<usize>,
@@ -220,7 +243,7 @@ impl CommandLine {
     }
 }
 
-fn placed(text: ScannedText<'_>, words: &[Word], places: &[Place]) -> Vec<Range<usize>> {
+fn placed(text: ScannedText<'_>, words: &[ShellWord], places: &[SecretArgument]) -> Vec<Range<usize>> {
     let said = |at: usize| &text.text[words[at].range.clone()];
     let rest_of = |at: usize, rest: &str| words[at].range.end - rest.len()..words[at].range.end;
     // A word that others are counted from is there once.
@@ -231,27 +254,27 @@ fn placed(text: ScannedText<'_>, words: &[Word], places: &[Place]) -> Vec<Range<
     let mut found = Vec::new();
     for place in places {
         match *place {
-            Place::Glued(flag) => found.extend((0..words.len()).filter_map(|at| {
+            SecretArgument::Glued(flag) => found.extend((0..words.len()).filter_map(|at| {
                 let rest = behind_flag(said(at), flag).filter(|rest| !rest.is_empty())?;
                 Some(unquoted(text, &rest_of(at, rest)))
             })),
-            Place::Next(flag) => found.extend((0..words.len()).filter_map(|at| {
+            SecretArgument::Next(flag) => found.extend((0..words.len()).filter_map(|at| {
                 let value = behind(text, words, at, flag)?;
                 Some(unquoted(text, &value))
             })),
-            Place::User(flag, signs) => found.extend((0..words.len()).filter_map(|at| {
+            SecretArgument::User(flag, signs) => found.extend((0..words.len()).filter_map(|at| {
                 let glued = || behind_flag(said(at), flag).filter(|_| flag.len() == 2).map(|rest| rest_of(at, rest));
                 password_of(text, &behind(text, words, at, flag).or_else(glued)?, signs.as_bytes())
             })),
-            Place::After(word, count) => {
+            SecretArgument::After(word, count) => {
                 let value = counted(&|said| said.eq_ignore_ascii_case(word), count);
                 found.extend(value.map(|value| unquoted(text, &value)));
             }
-            Place::UserAfter(word, count) => {
+            SecretArgument::UserAfter(word, count) => {
                 let value = counted(&|said| said == word, count);
                 found.extend(value.and_then(|value| password_of(text, &value, b":")));
             }
-            Place::Batch => {
+            SecretArgument::Batch => {
                 let is_batch =
                     |said: &str| said.strip_prefix('-').is_some_and(|letters| letters.contains('b') && letters.len() < 6);
                 let has_no_file = (0..words.len()).any(|at| said(at).starts_with('-') && said(at).contains('n'));
@@ -271,7 +294,7 @@ fn behind_flag<'t>(word: &'t str, flag: &str) -> Option<&'t str> {
 }
 
 /// The value of a flag, behind its `=` or in the next word.
-fn behind(text: ScannedText<'_>, words: &[Word], at: usize, flag: &str) -> Option<Range<usize>> {
+fn behind(text: ScannedText<'_>, words: &[ShellWord], at: usize, flag: &str) -> Option<Range<usize>> {
     let word = &words[at].range;
     let rest = behind_flag(&text.text[word.clone()], flag)?;
     if let Some(value) = rest.strip_prefix('=') {
@@ -283,9 +306,9 @@ fn behind(text: ScannedText<'_>, words: &[Word], at: usize, flag: &str) -> Optio
 }
 
 /// The word with a number behind another one, not counting flags.
-fn argument(text: ScannedText<'_>, words: &[Word], at: usize, count: usize) -> Option<Range<usize>> {
+fn argument(text: ScannedText<'_>, words: &[ShellWord], at: usize, count: usize) -> Option<Range<usize>> {
     let is_flag = |said: &str| said.starts_with(['-', '>']) || (said.starts_with('/') && !said[1..].contains('/'));
-    let is_value = |word: &&Word| !is_flag(&text.text[word.range.clone()]);
+    let is_value = |word: &&ShellWord| !is_flag(&text.text[word.range.clone()]);
     let word = words[at + 1..].iter().filter(is_value).nth(count - 1)?;
     (!text.is_string_quote(word.range.start)).then(|| word.range.clone())
 }
@@ -314,7 +337,7 @@ fn unquoted(text: ScannedText<'_>, word: &Range<usize>) -> Range<usize> {
 }
 
 /// The last word of an echo, if its pipe goes to a reader of passwords.
-fn echoed(text: ScannedText<'_>, words: &[Word], end: usize) -> Option<Range<usize>> {
+fn echoed(text: ScannedText<'_>, words: &[ShellWord], end: usize) -> Option<Range<usize>> {
     if text.byte(end) != b'|' {
         return None;
     }
@@ -340,7 +363,7 @@ fn is_secret(said: &str) -> bool {
 }
 
 /// The words of the command that starts there, and where it ends.
-fn words(text: ScannedText<'_>, start: usize) -> (Vec<Word>, usize) {
+fn words(text: ScannedText<'_>, start: usize) -> (Vec<ShellWord>, usize) {
     let mut words = Vec::new();
     let limit = text.text.len().min(start + MAX_COMMAND_BYTES);
     let mut at = start;
@@ -350,16 +373,16 @@ fn words(text: ScannedText<'_>, start: usize) -> (Vec<Word>, usize) {
         let is_here_text = text.text.as_bytes()[at..].starts_with(b"<<<");
         let next = match byte {
             b'\\' if text.byte(at + 1) == b'\n' => {
-                words.extend(word.take().map(|start| Word { range: start..at }));
+                words.extend(word.take().map(|start| ShellWord { range: start..at }));
                 at + 2
             }
             b' ' | b'\t' => {
-                words.extend(word.take().map(|start| Word { range: start..at }));
+                words.extend(word.take().map(|start| ShellWord { range: start..at }));
                 at + 1
             }
             b'<' if is_here_text => {
-                words.extend(word.take().map(|start| Word { range: start..at }));
-                words.push(Word { range: at..at + 3 });
+                words.extend(word.take().map(|start| ShellWord { range: start..at }));
+                words.push(ShellWord { range: at..at + 3 });
                 at + 3
             }
             b'\n' | b'\r' | b';' | b'|' | b')' | b'`' => break,
@@ -387,6 +410,6 @@ fn words(text: ScannedText<'_>, start: usize) -> (Vec<Word>, usize) {
         at = next;
     }
     let at = text.boundary(at);
-    words.extend(word.filter(|start| *start < at).map(|start| Word { range: start..at }));
+    words.extend(word.filter(|start| *start < at).map(|start| ShellWord { range: start..at }));
     (words, at)
 }

@@ -15,7 +15,7 @@ const ESCAPES: [&[u8]; 7] = [b"\x1b", br"\u001b", br"\u001B", br"\x1b", br"\x1B"
 
 /// A run of the view: where it starts there, and the bytes of the text it stands for.
 #[derive(Debug)]
-struct Piece {
+struct ViewRun {
     start: usize,
     from: Range<usize>,
     /// `true` if the bytes are the same in both.
@@ -27,7 +27,7 @@ struct Piece {
 pub struct View {
     /// The text that is seen.
     pub text: String,
-    pieces: Vec<Piece>,
+    pieces: Vec<ViewRun>,
     /// `true` if literals were joined, so that the text is source code and no JSON.
     pub is_joined: bool,
 }
@@ -57,7 +57,7 @@ impl View {
             }
             view.push(text, done..change.from.start);
             if let Some(seen) = change.seen {
-                view.pieces.push(Piece { start: view.text.len(), from: change.from.clone(), is_same: false });
+                view.pieces.push(ViewRun { start: view.text.len(), from: change.from.clone(), is_same: false });
                 view.text.push(seen);
             }
             view.is_joined |= change.is_joint;
@@ -74,7 +74,7 @@ impl View {
         if !from.is_empty() {
             let start = self.text.len();
             self.text.push_str(&text[from.clone()]);
-            self.pieces.push(Piece { start, from, is_same: true });
+            self.pieces.push(ViewRun { start, from, is_same: true });
         }
     }
 

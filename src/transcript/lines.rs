@@ -85,7 +85,7 @@ fn resynchronize(line: &[u8], is_text: bool, sink: &mut dyn FnMut(Range<usize>, 
 }
 
 #[derive(Default)]
-struct Found {
+struct LineRecords {
     records: Vec<Range<usize>>,
     is_blank: bool,
     is_damaged: bool,
@@ -93,9 +93,9 @@ struct Found {
     is_damaged_before: bool,
 }
 
-fn records_in(text: &str) -> Found {
+fn records_in(text: &str) -> LineRecords {
     let bytes = text.as_bytes();
-    let mut found = Found { is_blank: true, ..Found::default() };
+    let mut found = LineRecords { is_blank: true, ..LineRecords::default() };
     let mut budget = bytes.len().saturating_mul(MAX_PARSED_LENGTHS);
     let mut at = 0;
     while let Some(open) = memmem::find(&bytes[at..], b"{\"").map(|next| at + next) {
@@ -128,7 +128,7 @@ fn records_in(text: &str) -> Found {
     found
 }
 
-impl Found {
+impl LineRecords {
     fn note_gap(&mut self, gap: &[u8]) {
         if !is_gap(gap) {
             self.is_blank = false;

@@ -22,7 +22,7 @@ const FILES: usize = 400;
 
 /// A project: its files follow from the seed and are written when they are read.
 #[derive(Debug)]
-pub(crate) struct Project {
+pub(crate) struct CodeProject {
     seed: Rng,
     /// Its absolute path.
     pub(crate) root: &'static str,
@@ -36,7 +36,7 @@ pub(crate) struct File {
     pub(crate) path: String,
 }
 
-impl Project {
+impl CodeProject {
     pub(crate) fn new(seed: u64, root: &'static str) -> Self {
         Self { seed: Rng::new(seed ^ 0x636f_6465), root }
     }
@@ -105,7 +105,7 @@ pub(crate) fn numbered(text: &str) -> String {
 }
 
 /// Output of a shell command: a test run, a listing, a search or a log, about `length` bytes.
-pub(crate) fn output(rng: &mut Rng, words: &Vocabulary, project: &Project, length: usize) -> String {
+pub(crate) fn output(rng: &mut Rng, words: &Vocabulary, project: &CodeProject, length: usize) -> String {
     let mut text = String::with_capacity(length + 160);
     let kind = rng.below(4);
     while text.len() < length {

@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use ctxbridge_testkit::postgres::{Database, Server, answers};
+use ctxbridge_testkit::postgres::{Server, TestDatabase, answers};
 
 /// Where ctxbridge itself keeps what is fetched.
 fn cache() -> PathBuf {
@@ -18,7 +18,7 @@ fn cache() -> PathBuf {
 #[test]
 fn what_was_committed_outlives_a_kill() {
     let mut server = Server::start_with(&cache(), &["fsync=on", "synchronous_commit=on"]).unwrap();
-    let database = Database::on(server.address()).unwrap();
+    let database = TestDatabase::on(server.address()).unwrap();
     let role = database.role("alice", "").unwrap();
     database.admin().unwrap().batch_execute("CREATE TABLE kept AS SELECT 1 AS n; GRANT SELECT ON kept TO PUBLIC").unwrap();
     server.kill9().unwrap();
@@ -37,7 +37,7 @@ fn what_was_committed_outlives_a_kill() {
 
 #[test]
 fn vectors_are_there() {
-    let database = Database::new(&cache()).unwrap();
+    let database = TestDatabase::new(&cache()).unwrap();
     let mut admin = database.admin().unwrap();
     admin.batch_execute("CREATE EXTENSION vector").unwrap();
     let row = admin.query_one("SELECT '[1,0]'::vector <=> '[0,1]'", &[]).unwrap();
@@ -46,8 +46,8 @@ fn vectors_are_there() {
 
 #[test]
 fn databases_and_roles_go_when_they_are_no_longer_needed() {
-    let first = Database::new(&cache()).unwrap();
-    let gone = Database::on(first.address.clone()).unwrap();
+    let first = TestDatabase::new(&cache()).unwrap();
+    let gone = TestDatabase::on(first.address.clone()).unwrap();
     let (name, role) = (gone.name.clone(), gone.role("bob", "CREATEDB").unwrap());
     // Somebody who is still connected is no reason to stay.
     let _connected = gone.client_of(&role).unwrap();

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::Path;
 
-use ctxbridge_testkit::transcript::{Kind, Made, Session, Spec, append_turn, generate};
+use ctxbridge_testkit::transcript::{Kind, Made, MadeSession, Spec, append_turn, generate};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -83,7 +83,7 @@ fn check_answers(lines: &[Value]) -> u64 {
     usage.len() as u64
 }
 
-fn check(session: &Session) {
+fn check(session: &MadeSession) {
     let lines = lines(&session.path);
     let count = |is: &dyn Fn(&Value) -> bool| lines.iter().filter(|line| is(line)).count() as u64;
     assert_eq!(lines.len() as u64, session.lines);
@@ -104,7 +104,7 @@ fn check(session: &Session) {
     check_agents(session);
 }
 
-fn check_agents(session: &Session) {
+fn check_agents(session: &MadeSession) {
     let calls = fs::read_to_string(&session.path).unwrap();
     let folder = session.path.with_extension("").join("subagents");
     let files = fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path());
@@ -171,7 +171,7 @@ fn each_kind_has_what_it_is_named_for() {
 #[test]
 fn a_copied_history_keeps_the_ids_of_its_lines() {
     let (made, _out) = made(&Spec::new(Kind::Resumed, 300, 5));
-    let ids = |session: &Session| -> Vec<String> {
+    let ids = |session: &MadeSession| -> Vec<String> {
         lines(&session.path).iter().filter(|line| is_message(line)).map(|line| line["uuid"].to_string()).collect()
     };
     let (first, second) = (ids(&made.sessions[0]), ids(&made.sessions[1]));
@@ -194,7 +194,7 @@ fn a_turn_can_be_added() {
     let before = &made.sessions[0];
     let added = append_turn(&before.path, 77).unwrap();
     assert_eq!((added.messages, added.human_turns), (3, 1));
-    let all = Session {
+    let all = MadeSession {
         lines: before.lines + added.lines,
         bytes: before.bytes + added.bytes,
         messages: 53,

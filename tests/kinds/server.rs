@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use ctxbridge::archive::store::{Store, StoreError};
 use ctxbridge::team::postgres::{ConnectionPool, ConnectionSettings, PostgresStore, TlsMode};
-use ctxbridge_testkit::postgres::{Database, Role};
+use ctxbridge_testkit::postgres::{TestDatabase, TestRole};
 
 /// A database, and somebody who may only use it.
 struct Shared {
-    database: Option<Database>,
-    role: Role,
+    database: Option<TestDatabase>,
+    role: TestRole,
 }
 
 impl Drop for Shared {
@@ -34,7 +34,7 @@ fn shared() -> Arc<Shared> {
     }
     let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
     let shared = all.upgrade().unwrap_or_else(|| {
-        let database = Database::for_superuser(&ctxbridge::common::paths::cache_dir().unwrap()).unwrap();
+        let database = TestDatabase::for_superuser(&ctxbridge::common::paths::cache_dir().unwrap()).unwrap();
         drop(
             PostgresStore::connect(ConnectionSettings {
                 ssl: TlsMode::Off,

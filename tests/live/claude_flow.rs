@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use ctxbridge::client::releases;
 use ctxbridge_testkit::is_full_run;
-use ctxbridge_testkit::transcript::{Kind, Session, Spec, generate};
+use ctxbridge_testkit::transcript::{Kind, MadeSession, Spec, generate};
 use rusqlite::{Connection, OpenFlags};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -52,7 +52,7 @@ module.exports = class Database {
 /// A project with their hook, and sessions of a client that have ended.
 struct Stage {
     folder: TempDir,
-    sessions: Vec<Session>,
+    sessions: Vec<MadeSession>,
 }
 
 impl Stage {

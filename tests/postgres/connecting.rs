@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use ctxbridge::config::SecretString;
 use ctxbridge::team::postgres::{ConnectionSettings, PostgresError, PostgresStore};
-use ctxbridge_testkit::postgres::{Database, Server};
+use ctxbridge_testkit::postgres::{Server, TestDatabase};
 
 use super::proxy::Proxy;
 use super::{cache, database, refused, settings, settings_of};
@@ -13,7 +13,7 @@ use super::{cache, database, refused, settings, settings_of};
 #[test]
 fn by_a_socket_and_by_the_loopback() {
     let server = Server::start_new(&cache()).unwrap();
-    let database = Database::on(server.address()).unwrap();
+    let database = TestDatabase::on(server.address()).unwrap();
     let by_loopback = settings(&database);
     let by_socket =
         ConnectionSettings { host: server.address().socket.unwrap().to_string_lossy().into_owned(), ..by_loopback.clone() };
@@ -128,7 +128,7 @@ fn a_server_that_falls_silent_is_not_waited_for() {
 #[test]
 fn a_server_that_was_killed_is_found_again() {
     let mut server = Server::start_new(&cache()).unwrap();
-    let database = Database::on(server.address()).unwrap();
+    let database = TestDatabase::on(server.address()).unwrap();
     let store = PostgresStore::connect(settings(&database)).unwrap();
     server.kill9().unwrap();
     let error = store.server_version().unwrap_err();

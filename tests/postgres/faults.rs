@@ -12,7 +12,7 @@ use ctxbridge::archive::store::{
     EVERYTHING, SearchBackend, SegmentReader, SessionReader, Transcript, TurnReader, TurnSelection, VectorStore,
 };
 use ctxbridge::team::postgres::{ConnectionSettings, PostgresError, PostgresStore};
-use ctxbridge_testkit::postgres::{Database, Server};
+use ctxbridge_testkit::postgres::{Server, TestDatabase};
 use ctxbridge_testkit::transcript::{Kind, Spec, generate};
 
 use super::proxy::Proxy;
@@ -64,7 +64,7 @@ impl Long {
 fn killed_in_the_middle_of_a_batch() {
     // What it has said it has, it has; so it must write that down before it says so.
     let mut server = Server::start_with(&cache(), &["fsync=on", "synchronous_commit=on"]).unwrap();
-    let database = Database::on(server.address()).unwrap();
+    let database = TestDatabase::on(server.address()).unwrap();
     let mut store = PostgresStore::connect(settings(&database)).unwrap();
     let long = Long::new();
     let is_done = AtomicBool::new(false);

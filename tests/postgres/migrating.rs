@@ -1,16 +1,16 @@
 //! The schema: made, brought up to date, left alone.
 
 use ctxbridge::team::postgres::{ConnectionSettings, PostgresError, PostgresStore};
-use ctxbridge_testkit::postgres::Database;
+use ctxbridge_testkit::postgres::TestDatabase;
 
 use super::{database, refused, settings, settings_of};
 use ctxbridge::archive::store::SearchBackend;
 
-fn version(database: &Database) -> i32 {
+fn version(database: &TestDatabase) -> i32 {
     database.admin().unwrap().query_one("SELECT max(version) FROM ctxbridge.migrations", &[]).unwrap().get(0)
 }
 
-fn count(database: &Database, sql: &str) -> i64 {
+fn count(database: &TestDatabase, sql: &str) -> i64 {
     database.admin().unwrap().query_one(sql, &[]).unwrap().get(0)
 }
 

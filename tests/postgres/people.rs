@@ -8,7 +8,7 @@ use ctxbridge::archive::store::{
 };
 use ctxbridge::config::Visibility;
 use ctxbridge::team::postgres::{ConnectionSettings, PostgresStore};
-use ctxbridge_testkit::postgres::{Database, Role};
+use ctxbridge_testkit::postgres::{TestDatabase, TestRole};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -27,15 +27,15 @@ pub const OF_PROJECT: &str = "xyzzyproject2";
 pub const OF_TEAM: &str = "xyzzyteam3";
 
 pub struct People {
-    pub database: Database,
+    pub database: TestDatabase,
     /// Has sessions of each kind.
-    pub alice: Role,
+    pub alice: TestRole,
     /// Is in her tenant and her project.
-    pub bob: Role,
+    pub bob: TestRole,
     /// Is in her tenant only.
-    pub carol: Role,
+    pub carol: TestRole,
     /// Is in another tenant.
-    pub mallory: Role,
+    pub mallory: TestRole,
     _files: TempDir,
 }
 
@@ -62,17 +62,17 @@ impl People {
         people
     }
 
-    pub fn settings(&self, role: &Role) -> ConnectionSettings {
+    pub fn settings(&self, role: &TestRole) -> ConnectionSettings {
         let tenant = if *role == self.mallory { "mallory & co" } else { TENANT };
         ConnectionSettings { tenant: tenant.to_owned(), ..settings_of(&self.database, role) }
     }
 
-    pub fn store(&self, role: &Role) -> PostgresStore {
+    pub fn store(&self, role: &TestRole) -> PostgresStore {
         PostgresStore::connect(self.settings(role)).unwrap()
     }
 
     /// A connection to ask with anything.
-    pub fn client(&self, role: &Role) -> postgres::Client {
+    pub fn client(&self, role: &TestRole) -> postgres::Client {
         self.database.client_of(role).unwrap()
     }
 

@@ -1,7 +1,7 @@
 //! Who may read what, whatever he asks with: plain SQL on a connection of his own.
 
 use ctxbridge::archive::search::filter::Filter;
-use ctxbridge_testkit::postgres::Role;
+use ctxbridge_testkit::postgres::TestRole;
 use postgres::error::SqlState;
 use postgres::types::ToSql;
 
@@ -12,7 +12,7 @@ use ctxbridge::archive::store::{SearchBackend, SessionReader, TranscriptAppender
 const RELATIONS: &str = "SELECT relname::text, relispartition FROM pg_class
     WHERE relnamespace = 'ctxbridge'::regnamespace AND relkind IN ('r', 'p', 'v', 'm') ORDER BY 1";
 
-fn all_rows(people: &People, role: &Role) -> String {
+fn all_rows(people: &People, role: &TestRole) -> String {
     let mut client = people.client(role);
     let mut all = String::new();
     for relation in client.query(RELATIONS, &[]).unwrap() {
@@ -170,7 +170,7 @@ fn a_function_of_ones_own_is_not_shown_what_one_may_not_read() {
 }
 
 /// What comes of a statement: how many rows, or which error, without what is particular to the values.
-fn outcome(people: &People, role: &Role, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<u64, String> {
+fn outcome(people: &People, role: &TestRole, sql: &str, params: &[&(dyn ToSql + Sync)]) -> Result<u64, String> {
     let mut client = people.client(role);
     client.execute(sql, params).map_err(|error| match error.as_db_error() {
         Some(db) => format!("{} {}", db.code().code(), db.constraint().unwrap_or_default()),
@@ -385,7 +385,7 @@ fn members_are_the_admins_matter() {
     assert_eq!((outcome(&people.bob, into), outcome(&people.mallory, into)), (Err("42704 ".to_owned()), denied.clone()));
     let out = format!("SELECT ctxbridge.remove_from_project('acme', 'rocket', '{}')", people.bob.name);
     assert_eq!((outcome(&people.carol, &out), outcome(&people.bob, &out)), (denied.clone(), Ok(1)));
-    let entered = |role: &Role, sql: &str| people.client(role).query_one(sql, &[]).unwrap().get::<_, bool>(0);
+    let entered = |role: &TestRole, sql: &str| people.client(role).query_one(sql, &[]).unwrap().get::<_, bool>(0);
     assert!(!entered(&people.mallory, "SELECT ctxbridge.enter('acme') IS NOT NULL"));
     assert!(!entered(&people.mallory, "SELECT ctxbridge.enter_project('acme', 'a new one')"));
     assert!(entered(&people.carol, "SELECT ctxbridge.enter_project('acme', 'a new one')"));

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ctxbridge::team::postgres::{ConnectionSettings, PostgresError, PostgresStore, TlsMode};
-use ctxbridge_testkit::postgres::{Address, Database};
+use ctxbridge_testkit::postgres::{Address, TestDatabase};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, date_time_ymd};
 use rustls::pki_types::PrivateKeyDer;
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
@@ -119,7 +119,7 @@ fn all(to: &mut impl Write, mut bytes: &[u8]) -> std::io::Result<()> {
     Ok(())
 }
 
-fn encrypted(database: &Database, host: &str, port: u16, authority: &Authority) -> ConnectionSettings {
+fn encrypted(database: &TestDatabase, host: &str, port: u16, authority: &Authority) -> ConnectionSettings {
     ConnectionSettings { host: host.to_owned(), port, ssl: TlsMode::On, ca_file: Some(authority.file()), ..settings(database) }
 }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use ctxbridge::team::postgres::{ConnectionSettings, PostgresStore, TlsMode};
-use ctxbridge_testkit::postgres::{Database, Role};
+use ctxbridge_testkit::postgres::{TestDatabase, TestRole};
 use tempfile::TempDir;
 
 const TENANT: &str = "acme";
@@ -17,14 +17,14 @@ pub fn id(number: u32) -> String {
 }
 
 pub struct Team {
-    pub database: Database,
+    pub database: TestDatabase,
     /// Who made the tables, where it was no superuser.
-    owner: Option<Role>,
+    owner: Option<TestRole>,
 }
 
 /// Somebody with a machine.
 pub struct Member {
-    pub role: Role,
+    pub role: TestRole,
     pub url: String,
     home: std::sync::Arc<TempDir>,
     variables: Vec<(&'static str, OsString)>,
@@ -39,11 +39,11 @@ pub struct Said {
 
 impl Team {
     pub fn new() -> Self {
-        Self::on(Database::for_superuser(&ctxbridge::common::paths::cache_dir().unwrap()).unwrap())
+        Self::on(TestDatabase::for_superuser(&ctxbridge::common::paths::cache_dir().unwrap()).unwrap())
     }
 
     /// The superuser makes the tables, and is the tenant's admin.
-    pub fn on(database: Database) -> Self {
+    pub fn on(database: TestDatabase) -> Self {
         let settings = ConnectionSettings {
             ssl: TlsMode::Off,
             tenant: TENANT.to_owned(),
@@ -56,7 +56,7 @@ impl Team {
 
     /// On a server where nobody may install the extension for vectors.
     pub fn without_vectors() -> Self {
-        let database = Database::new(&ctxbridge::common::paths::cache_dir().unwrap()).unwrap();
+        let database = TestDatabase::new(&ctxbridge::common::paths::cache_dir().unwrap()).unwrap();
         let owner = database.role("owner", "").unwrap();
         database
             .admin()

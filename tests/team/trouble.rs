@@ -6,7 +6,7 @@ use std::process::Stdio;
 use std::time::Instant;
 
 use ctxbridge::archive::store::{SessionReader, StoreReader, TurnReader, TurnSelection};
-use ctxbridge_testkit::postgres::{Database, Server};
+use ctxbridge_testkit::postgres::{Server, TestDatabase};
 use ctxbridge_testkit::sandbox::{PATIENCE, wait_until};
 use serde_json::json;
 
@@ -47,7 +47,7 @@ fn check_whole(member: &Member) {
 }
 
 /// Turns that are there by now.
-fn turns(database: &Database) -> i64 {
+fn turns(database: &TestDatabase) -> i64 {
     database.admin().unwrap().query_one("SELECT count(*) FROM ctxbridge.turns", &[]).unwrap().get(0)
 }
 
@@ -75,7 +75,7 @@ fn a_server_that_is_down_is_left_alone_for_a_while() {
 #[test]
 fn a_server_that_dies_in_the_middle_has_everything_afterwards() {
     let mut server = Server::start_new(&ctxbridge::common::paths::cache_dir().unwrap()).unwrap();
-    let team = Team::on(Database::on(server.address()).unwrap());
+    let team = Team::on(TestDatabase::on(server.address()).unwrap());
     let ann = team.member("ann");
     fill(&ann);
     for _ in 0..3 {

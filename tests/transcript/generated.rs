@@ -4,7 +4,7 @@ use std::fs;
 
 use ctxbridge::common::digest::{self, Hasher};
 use ctxbridge::transcript::{Interpreter, Turn};
-use ctxbridge_testkit::transcript::{Kind, Session, Spec, generate};
+use ctxbridge_testkit::transcript::{Kind, MadeSession, Spec, generate};
 
 use super::{Found, read, read_with};
 
@@ -21,7 +21,7 @@ pub fn are_sane(turns: &[Turn], length: u64) -> bool {
     numbered && ordered && turns.iter().all(|turn| turn.start < turn.end && turn.end <= length)
 }
 
-fn check(session: &Session) {
+fn check(session: &MadeSession) {
     let bytes = fs::read(&session.path).unwrap();
     let Found { turns, seen, words, summaries } = read(&bytes);
     assert_eq!(turns.len() as u64, session.human_turns);

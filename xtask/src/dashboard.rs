@@ -52,10 +52,10 @@ pub fn run(args: &PicturesArgs) -> Result<bool> {
     fs::create_dir_all(&args.folder)?;
     let folder = paths::real(&args.folder)?;
     let place =
-        Place { program: paths::real(&program)?, folder: tempfile::Builder::new().prefix("ctxbridge-pictures-").tempdir()? };
+        DemoHome { program: paths::real(&program)?, folder: tempfile::Builder::new().prefix("ctxbridge-pictures-").tempdir()? };
     place.fill(args.turns)?;
     let workshop = workshop()?;
-    let mut server = Server::start(&place)?;
+    let mut server = DashboardProcess::start(&place)?;
     let longest = place.longest_session()?;
     let of_longest = ["conversation/ID/0", "conversation/ID/last", "session/ID"].map(|what| format!("api/{what}"));
     let paths = ["overview", "overview", "sessions/0", "memory", "learnings/all", "changes"].map(|what| format!("api/{what}"));
@@ -72,12 +72,12 @@ pub fn run(args: &PicturesArgs) -> Result<bool> {
 }
 
 /// A home with sessions, an archive of them, and nothing of the user's.
-struct Place {
+struct DemoHome {
     program: PathBuf,
     folder: TempDir,
 }
 
-impl Place {
+impl DemoHome {
     fn data(&self) -> PathBuf {
         self.folder.path().join("data")
     }
@@ -190,13 +190,13 @@ fn workshop() -> Result<PathBuf> {
     Ok(folder)
 }
 
-struct Server {
+struct DashboardProcess {
     process: Child,
     url: String,
 }
 
-impl Server {
-    fn start(place: &Place) -> Result<Self> {
+impl DashboardProcess {
+    fn start(place: &DemoHome) -> Result<Self> {
         let mut command = place.command(&["dashboard", "--until-eof"]);
         let mut process = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let mut url = String::new();
@@ -223,7 +223,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for DashboardProcess {
     fn drop(&mut self) {
         drop(self.process.stdin.take());
         self.process.wait().ok();

@@ -21,7 +21,7 @@ pub struct MacArgs {
 }
 
 /// A thing to look at, and the way to do so.
-type Look = (&'static str, fn(&Scene) -> Result<()>);
+type Look = (&'static str, fn(&MacTrial) -> Result<()>);
 
 const LOOKS: [Look; 9] = [
     ("the publisher's signature is valid", |scene| scene.is_signed()),
@@ -55,7 +55,7 @@ const LOOKS: [Look; 9] = [
 ];
 
 /// A copy of the client, and what it was like before.
-struct Scene {
+struct MacTrial {
     program: PathBuf,
     copy: PathBuf,
     data: PathBuf,
@@ -81,7 +81,7 @@ pub fn run(args: &MacArgs) -> Result<bool> {
     let copy = folder.path().join(client.file_name().context("the client is a file")?);
     fs::copy(&client, &copy).with_context(|| format!("cannot copy {}", client.display()))?;
     let (program, data, sha256) = (built_program()?, folder.path().join("data"), digest::of_file(&copy)?);
-    let mut scene = Scene { program, copy, data, sha256, entitlements: String::new(), attributes: String::new() };
+    let mut scene = MacTrial { program, copy, data, sha256, entitlements: String::new(), attributes: String::new() };
     (scene.entitlements, scene.attributes) = (scene.entitlements()?, scene.attributes()?);
     let mut failed = 0;
     for (what, look) in LOOKS {
@@ -97,7 +97,7 @@ pub fn run(args: &MacArgs) -> Result<bool> {
     Ok(failed == 0)
 }
 
-impl Scene {
+impl MacTrial {
     fn patch(&self, verb: &str) -> Result<()> {
         let mut command = Command::new(&self.program);
         succeeded(command.args(["patch", verb]).arg(&self.copy).env("CTXBRIDGE_DATA_DIR", &self.data)).map(drop)

@@ -64,16 +64,16 @@ enum Command {
     DashboardPictures(dashboard::PicturesArgs),
     /// Parse a file with swc and nothing else: a reference of `bench`
     #[command(hide = true)]
-    ReferenceParse(bench::Reference),
+    ReferenceParse(bench::ReferenceFile),
     /// Read and hash a file and nothing else: a reference of `bench`
     #[command(hide = true)]
-    ReferenceHash(bench::Reference),
+    ReferenceHash(bench::ReferenceFile),
     /// Copy a file, hash the copy and nothing else: a reference of `bench`
     #[command(hide = true)]
-    ReferenceCopy(bench::Reference),
+    ReferenceCopy(bench::ReferenceFile),
     /// Parse each line of the transcripts in a folder into a value and nothing else: a reference of `bench`
     #[command(hide = true)]
-    ReferenceJson(bench::Reference),
+    ReferenceJson(bench::ReferenceFile),
 }
 
 fn main() -> ExitCode {

@@ -26,7 +26,7 @@ enum ReleasesCommand {
     /// Remove executables that were not used for longest, until the others fit
     Trim {
         #[command(flatten)]
-        budget: Budget,
+        budget: DiskBudget,
     },
     /// Remove all fetched releases
     Clean,
@@ -34,13 +34,13 @@ enum ReleasesCommand {
 
 /// Limit on the disk space of releases: an executable has 200 to 400 MB, and there are hundreds of them.
 #[derive(Clone, Copy, Debug, clap::Args)]
-pub struct Budget {
+pub struct DiskBudget {
     /// Maximum disk space of fetched executables, in GB; those used longest ago are removed first
     #[arg(long = "budget-gb", value_name = "GB", default_value_t = 8.0)]
     gigabytes: f64,
 }
 
-impl Budget {
+impl DiskBudget {
     /// Removes releases until the rest fits, but none of these.
     pub fn keep_to(self, kept: &[PathBuf]) -> Result<()> {
         let bytes = (self.gigabytes * 1e9) as u64;

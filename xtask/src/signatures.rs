@@ -9,7 +9,7 @@ use ctxbridge::patch::check::{CheckState, CheckedRelease, check};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::releases::{Budget, fetch};
+use crate::releases::{DiskBudget, fetch};
 use crate::roundtrip;
 use crate::tools::require_node;
 
@@ -25,14 +25,14 @@ pub struct SignaturesArgs {
     #[arg(long, conflicts_with = "latest")]
     apply: bool,
     #[command(flatten)]
-    budget: Budget,
+    budget: DiskBudget,
     /// Print one JSON value
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Serialize)]
-struct Row {
+struct SignatureRow {
     package: String,
     version: String,
     era: Option<String>,
@@ -101,7 +101,7 @@ pub fn run(args: &SignaturesArgs) -> Result<bool> {
     Ok(drifted == 0)
 }
 
-fn row(package: &str, version: &str, era: Option<&str>, begun: Instant, checked: &CheckedRelease) -> Row {
+fn row(package: &str, version: &str, era: Option<&str>, begun: Instant, checked: &CheckedRelease) -> SignatureRow {
     let sites = checked.patches.iter().flat_map(|patch| &patch.sites);
     let drifted = checked.patches.iter().filter(|patch| patch.state == CheckState::Drift);
     let mut problems: Vec<String> =
@@ -109,7 +109,7 @@ fn row(package: &str, version: &str, era: Option<&str>, begun: Instant, checked:
     if checked.patches.iter().all(|patch| patch.state == CheckState::NotApplicable) {
         problems.push("no patch is for this release".to_owned());
     }
-    Row {
+    SignatureRow {
         package: package.to_owned(),
         version: version.to_owned(),
         era: era.map(str::to_owned),
@@ -122,14 +122,14 @@ fn row(package: &str, version: &str, era: Option<&str>, begun: Instant, checked:
     }
 }
 
-fn failed(package: &str, version: &str, era: Option<&str>, begun: Instant, problem: String) -> Row {
+fn failed(package: &str, version: &str, era: Option<&str>, begun: Instant, problem: String) -> SignatureRow {
     let elapsed_ms = begun.elapsed().as_millis() as u64;
     let (package, version, era) = (package.to_owned(), version.to_owned(), era.map(str::to_owned));
-    Row { package, version, era, elapsed_ms, sites: Vec::new(), problems: vec![problem], applied: None }
+    SignatureRow { package, version, era, elapsed_ms, sites: Vec::new(), problems: vec![problem], applied: None }
 }
 
 /// The names have to be those that other tools found.
-fn compare(release: &Release, row: &mut Row) {
+fn compare(release: &Release, row: &mut SignatureRow) {
     for (site, expected) in &release.sites {
         let Some(found) = row.sites.iter().find(|found| found.site == *site) else {
             row.problems.push(format!("{site} was not found"));
@@ -145,7 +145,7 @@ fn compare(release: &Release, row: &mut Row) {
     }
 }
 
-fn tell(row: &Row) {
+fn tell(row: &SignatureRow) {
     let package = row.package.rsplit('/').next().unwrap_or_default();
     let sites: Vec<String> = row.sites.iter().map(|site| format!("{}[{}]", site.site, site.signature)).collect();
     let verdict = if row.problems.is_empty() { "ok" } else { "DRIFT" };

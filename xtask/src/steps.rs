@@ -11,7 +11,7 @@ use wait4::Wait4 as _;
 const SLOWEST: usize = 10;
 
 /// The time a step took.
-struct Row {
+struct StepTime {
     name: String,
     wall: Duration,
     /// User and system time of the program and all that it ran; none where the step ran inside this process.
@@ -21,7 +21,7 @@ struct Row {
 /// Steps that were run so far.
 #[derive(Default)]
 pub struct Steps {
-    rows: Vec<Row>,
+    rows: Vec<StepTime>,
     slowest: Vec<(f64, String)>,
 }
 
@@ -54,7 +54,7 @@ impl Steps {
         }
         let used = child.wait4()?;
         let processor = Some(used.rusage.utime + used.rusage.stime);
-        self.rows.push(Row { name: name.to_owned(), wall: begun.elapsed(), processor });
+        self.rows.push(StepTime { name: name.to_owned(), wall: begun.elapsed(), processor });
         if !used.status.success() {
             bail!("{name}: failed ({}). {hint}", used.status);
         }
@@ -66,7 +66,7 @@ impl Steps {
         eprintln!("\n== {name}");
         let begun = Instant::now();
         let done = work();
-        self.rows.push(Row { name: name.to_owned(), wall: begun.elapsed(), processor: None });
+        self.rows.push(StepTime { name: name.to_owned(), wall: begun.elapsed(), processor: None });
         done
     }
 
@@ -80,7 +80,7 @@ impl Steps {
     /// Prints what every step took, and the slowest tests.
     pub fn print(&self) {
         eprintln!("\n{:<34} {:>9} {:>12}", "step", "wall", "processor");
-        for Row { name, wall, processor } in &self.rows {
+        for StepTime { name, wall, processor } in &self.rows {
             let processor = processor.map_or_else(|| "-".to_owned(), |time| format!("{:.0} s", time.as_secs_f64()));
             eprintln!("{name:<34} {:>7.0} s {processor:>12}", wall.as_secs_f64());
         }

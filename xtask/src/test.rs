@@ -9,7 +9,7 @@ use anyhow::Result;
 use ctxbridge::team::postgres::{ConnectionSettings, PostgresStore, TlsMode};
 use ctxbridge_testkit::is_full_run;
 #[cfg(unix)]
-use ctxbridge_testkit::postgres::{Database, Server, TEMPLATE, VARIABLE};
+use ctxbridge_testkit::postgres::{Server, TEMPLATE, TestDatabase, VARIABLE};
 
 use crate::releases::fetch_tested;
 use crate::steps::Steps;
@@ -147,7 +147,7 @@ fn has_room(_: &Path) -> bool {
 /// Starts one server for all tests that need one, unless one is named: each of them would start its own. A database with all tables is
 /// there for them to copy, which takes the server a fifth of the work of making them.
 #[cfg(unix)]
-fn one_postgres(tests: &mut Command) -> Result<Option<(Database, Server)>> {
+fn one_postgres(tests: &mut Command) -> Result<Option<(TestDatabase, Server)>> {
     if std::env::var_os(VARIABLE).is_some_and(|url| !url.is_empty()) {
         return Ok(None);
     }
@@ -157,7 +157,7 @@ fn one_postgres(tests: &mut Command) -> Result<Option<(Database, Server)>> {
         .with_context(|| format!("no PostgreSQL for the tests: {hint}"))?;
     let address = server.address();
     tests.env(VARIABLE, address.url("postgres", &address.superuser, &address.password));
-    let template = Database::on(address)?;
+    let template = TestDatabase::on(address)?;
     let settings = ConnectionSettings { ssl: TlsMode::Off, ..ConnectionSettings::from_url(&template.url())? };
     drop(PostgresStore::connect(settings)?);
     tests.env(TEMPLATE, &template.name);

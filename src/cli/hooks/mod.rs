@@ -28,7 +28,7 @@ enum HooksCommand {
     /// Install the hooks in Claude Code's settings
     Install(install::HooksInstallArgs),
     /// Remove the hooks from Claude Code's settings
-    Uninstall(uninstall::UninstallArgs),
+    Uninstall(uninstall::HooksUninstallArgs),
     /// Show which hooks are installed, and if they can run
     Status(status::HooksStatusArgs),
     /// Test each hook with sample input in a scratch folder

@@ -17,13 +17,13 @@ removed.
 
 The archive and the bundles of projects (.ctxbridge/bundles) are kept. The current project's .ctxbridge folder is removed only if \
 it is as the install created it and nothing in it is committed. Exits 1 if there was nothing to remove.")]
-pub(super) struct UninstallArgs {
+pub(super) struct HooksUninstallArgs {
     /// Settings file to change
     #[arg(long, value_enum, default_value = "user")]
     scope: ScopeArg,
 }
 
-impl UninstallArgs {
+impl HooksUninstallArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         output.reports();
         let scope = SettingsScope::from(self.scope);

@@ -46,9 +46,9 @@ impl HooksVerifyArgs {
         let found = status(&places, &scopes(self.scope), (&[], &[]), std::env::var_os("PATH").as_deref())?;
         let mut events: Vec<Event> = found.scopes.iter().flat_map(|scope| &scope.hooks).map(|hook| hook.event).collect();
         let wiring = match (found.plugin_runs, events.len()) {
-            (Some(true), 0) => Wiring::Plugin,
-            (_, 0) => Wiring::None,
-            (_, hooks) => Wiring::Settings(hooks),
+            (Some(true), 0) => HookOrigin::Plugin,
+            (_, 0) => HookOrigin::None,
+            (_, hooks) => HookOrigin::Settings(hooks),
         };
         if events.is_empty() {
             // What the install would wire; all of it where no client is found that might not know it.
@@ -82,7 +82,7 @@ impl HooksVerifyArgs {
 }
 
 /// The way in which hooks are wired, which says what is tested.
-enum Wiring {
+enum HookOrigin {
     /// In settings; the number of hooks.
     Settings(usize),
     /// By the plugin, which has all of them.
@@ -91,7 +91,7 @@ enum Wiring {
     None,
 }
 
-impl Wiring {
+impl HookOrigin {
     fn word(&self) -> &'static str {
         match self {
             Self::Settings(_) => "settings",

@@ -46,7 +46,7 @@ enum LearningsCommand {
     /// Show recurring failures with their fixes, and files that change together
     Patterns(patterns::PatternsArgs),
     /// Show tool and sub-agent statistics of a session
-    Stats(stats::StatsArgs),
+    Stats(stats::LearningsStatsArgs),
 }
 
 impl LearningsArgs {

@@ -16,12 +16,12 @@ use ctxbridge_archive::store::LearningQuery;
   ctxbridge learnings stats 5e551011
 
 `-v` lists the tools. Exits 1 if there are no statistics of the session.")]
-pub(super) struct StatsArgs {
+pub(super) struct LearningsStatsArgs {
     /// Session id or prefix
     session: String,
 }
 
-impl StatsArgs {
+impl LearningsStatsArgs {
     pub fn run(&self, output: &mut Output) -> anyhow::Result<CommandOutcome> {
         let mut store = archives::open_to_read(output)?;
         let Some(session) = archives::find(&mut *store, &self.session)? else {

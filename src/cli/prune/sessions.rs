@@ -14,14 +14,14 @@ use ctxbridge_prune::simulate::{LineCounts, ReplayConversation};
 
 /// The place where a session was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum SessionSource {
+pub(super) enum ReplaySource {
     /// This transcript.
     File(PathBuf),
     /// The archive, which has it by this id.
     Archive(String),
 }
 
-impl SessionSource {
+impl ReplaySource {
     /// Its name, for people.
     pub fn name(&self) -> String {
         match self {
@@ -49,15 +49,15 @@ impl SessionSource {
 
 /// Reads a session by the path of its transcript, or by its id or the start of it. Returns `None` and notes it if there is none, or no
 /// request in it.
-pub(super) fn read(named: &str, output: &Output) -> anyhow::Result<Option<(SessionSource, ReplayConversation)>> {
+pub(super) fn read(named: &str, output: &Output) -> anyhow::Result<Option<(ReplaySource, ReplayConversation)>> {
     let path = Path::new(named);
     if path.exists() || is_path(named) {
-        let source = SessionSource::File(path.to_owned());
+        let source = ReplaySource::File(path.to_owned());
         let bytes = read_file(path, &source.name())?;
         return Ok(conversation(&source, &bytes, output)?.map(|found| (source, found)));
     }
     let Some((mut store, session)) = archives::find_anywhere(named, None, output)? else { return Ok(None) };
-    let source = SessionSource::Archive(session.session.clone());
+    let source = ReplaySource::Archive(session.session.clone());
     let Some(bytes) = read_archived(&mut *store, &session)? else {
         output.note(&format!("session {} has no transcript", source.name()));
         return Ok(None);
@@ -94,7 +94,7 @@ pub(super) fn read_archived(store: &mut dyn Store, session: &Session) -> Result<
 }
 
 /// Reads the conversation in a transcript. Returns `None` and notes it if there are no requests in it.
-fn conversation(source: &SessionSource, bytes: &[u8], output: &Output) -> anyhow::Result<Option<ReplayConversation>> {
+fn conversation(source: &ReplaySource, bytes: &[u8], output: &Output) -> anyhow::Result<Option<ReplayConversation>> {
     let shown = source.name();
     let (conversation, LineCounts { good, bad, first_bad }) = ReplayConversation::read(bytes);
     if good == 0 && bad > 0 {

@@ -10,7 +10,7 @@ use clap::ValueEnum;
 use serde_json::json;
 
 use super::outcome::{PolicyRow, table, wrapped};
-use super::sessions::{self, SessionSource};
+use super::sessions::{self, ReplaySource};
 use crate::cli::output::{BOLD, Output, count, styled};
 use crate::cli::{CommandOutcome, archives, configuration, with_windows};
 use ctxbridge_archive::quote;
@@ -134,7 +134,7 @@ impl Threshold {
 
 /// Replays of a session, one for each of [`POLICIES`].
 struct Simulated {
-    source: SessionSource,
+    source: ReplaySource,
     model: String,
     calls: usize,
     window: u64,
@@ -221,7 +221,7 @@ impl SimulateArgs {
         let sessions = store.sessions("", None, usize::MAX)?;
         let (mut simulated, mut unanswered) = (Vec::new(), 0_u64);
         for (number, session) in sessions.iter().enumerate() {
-            let source = SessionSource::Archive(session.session.clone());
+            let source = ReplaySource::Archive(session.session.clone());
             output.progress(&format!("replaying session {} of {}, {}", number + 1, sessions.len(), source.name()));
             let bytes = match sessions::read_archived(&mut *store, session) {
                 Err(error) if error.is_session_local() => {
@@ -254,7 +254,7 @@ impl SimulateArgs {
         Prices::parse(&text).with_context(|| format!("{shown} is no table of prices"))
     }
 
-    fn simulate(&self, source: SessionSource, conversation: &ReplayConversation, simulation: &Simulation) -> Simulated {
+    fn simulate(&self, source: ReplaySource, conversation: &ReplayConversation, simulation: &Simulation) -> Simulated {
         let model =
             self.model.as_ref().or(conversation.model.as_ref()).map_or_else(|| DEFAULT_PRICED_MODEL.to_owned(), Clone::clone);
         let window = self.window.unwrap_or_else(|| window_tokens_of(conversation, &simulation.settings));

@@ -42,7 +42,7 @@ struct Sums(u32, u32);
 
 /// Condition of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Condition {
+enum FrameCondition {
     Sound,
     /// Its salts or its checksum are damaged, and its content is sound. It has these sums.
     HeaderDamaged(Sums),
@@ -54,11 +54,11 @@ enum Condition {
 
 /// A frame that counts.
 #[derive(Clone, Copy, Debug)]
-struct Frame {
+struct LogFrame {
     /// Its offset in the file.
     offset: u64,
     page: u32,
-    condition: Condition,
+    condition: FrameCondition,
 }
 
 /// The header of a log.
@@ -74,7 +74,7 @@ pub struct DatabaseLog {
     path: PathBuf,
     file: File,
     header: Header,
-    frames: Vec<Frame>,
+    frames: Vec<LogFrame>,
     /// Offset of the newest version of each page.
     pages: HashMap<u32, u64>,
     /// Pages whose newest version is damaged.
@@ -141,8 +141,8 @@ impl DatabaseLog {
     fn index(&mut self) {
         self.pages.clear();
         self.lost.clear();
-        for Frame { offset, page, condition } in &self.frames {
-            if matches!(condition, Condition::Damaged(_) | Condition::LastDamaged(_)) {
+        for LogFrame { offset, page, condition } in &self.frames {
+            if matches!(condition, FrameCondition::Damaged(_) | FrameCondition::LastDamaged(_)) {
                 self.lost.insert(*page);
             } else {
                 self.lost.remove(page);
@@ -153,7 +153,7 @@ impl DatabaseLog {
 
     /// Number of damaged frames; the header counts as one.
     pub fn damaged(&self) -> usize {
-        self.frames.iter().filter(|frame| frame.condition != Condition::Sound).count() + usize::from(self.header.is_damaged)
+        self.frames.iter().filter(|frame| frame.condition != FrameCondition::Sound).count() + usize::from(self.header.is_damaged)
     }
 
     /// `true` if the log has the newest version of a page, and it is damaged.
@@ -187,17 +187,17 @@ impl DatabaseLog {
         }
         let is_big_endian = self.header.is_big_endian();
         for frame in &mut self.frames {
-            if frame.condition == Condition::Sound {
+            if frame.condition == FrameCondition::Sound {
                 continue;
             }
             let mut bytes = [0; FRAME_BYTES];
             file.seek(SeekFrom::Start(frame.offset))?;
             file.read_exact(&mut bytes)?;
             let sums = match frame.condition {
-                Condition::HeaderDamaged(sums) => Some(sums),
-                Condition::Damaged(before) => correct_frame(&mut bytes, before, false, is_big_endian),
-                Condition::LastDamaged(before) => correct_frame(&mut bytes, before, true, is_big_endian),
-                Condition::Sound => None,
+                FrameCondition::HeaderDamaged(sums) => Some(sums),
+                FrameCondition::Damaged(before) => correct_frame(&mut bytes, before, false, is_big_endian),
+                FrameCondition::LastDamaged(before) => correct_frame(&mut bytes, before, true, is_big_endian),
+                FrameCondition::Sound => None,
             };
             let Some(Sums(first, second)) = sums else { continue };
             bytes[8..16].copy_from_slice(self.header.salts());
@@ -205,7 +205,7 @@ impl DatabaseLog {
             bytes[20..24].copy_from_slice(&second.to_be_bytes());
             file.seek(SeekFrom::Start(frame.offset))?;
             file.write_all(&bytes)?;
-            frame.condition = Condition::Sound;
+            frame.condition = FrameCondition::Sound;
             frame.page = word(&bytes, 0);
         }
         file.sync_all()?;
@@ -303,11 +303,11 @@ impl Sums {
 }
 
 /// Reads the frames up to the last sound commit, or up to one that is a bit away from it.
-fn read_frames(file: &File, header: &Header) -> io::Result<Vec<Frame>> {
+fn read_frames(file: &File, header: &Header) -> io::Result<Vec<LogFrame>> {
     let is_big_endian = header.is_big_endian();
     let mut reader = BufReader::with_capacity(16 * PAGE_BYTES, file);
     reader.seek(SeekFrom::Start(HEADER_BYTES as u64))?;
-    let (mut frames, mut committed) = (Vec::<Frame>::new(), 0);
+    let (mut frames, mut committed) = (Vec::<LogFrame>::new(), 0);
     // What the frame before notes, and what it should.
     let (mut noted, mut computed) = (header.sums(), header.sums());
     let mut bytes = vec![0; FRAME_BYTES];
@@ -334,15 +334,15 @@ fn read_frames(file: &File, header: &Header) -> io::Result<Vec<Frame>> {
                     && by_computed == stored
                     && let Some(before) = frames.last_mut()
                 {
-                    before.condition = Condition::HeaderDamaged(computed);
+                    before.condition = FrameCondition::HeaderDamaged(computed);
                 }
-                if salts == 0 { Condition::Sound } else { Condition::HeaderDamaged(sums) }
+                if salts == 0 { FrameCondition::Sound } else { FrameCondition::HeaderDamaged(sums) }
             }
             None if salts > 1 => break,
-            None => Condition::Damaged(noted),
+            None => FrameCondition::Damaged(noted),
         };
-        frames.push(Frame { offset, page, condition });
-        if matches!(condition, Condition::Damaged(_)) {
+        frames.push(LogFrame { offset, page, condition });
+        if matches!(condition, FrameCondition::Damaged(_)) {
             if last_damaged.is_none() {
                 last_damaged = Some((frames.len(), bytes.clone()));
             }
@@ -353,12 +353,12 @@ fn read_frames(file: &File, header: &Header) -> io::Result<Vec<Frame>> {
     }
     // The very last commit may be damaged: all before it is sound, and nothing that counts is behind it.
     if let Some((count, bytes)) = last_damaged
-        && let Some(Frame { condition: Condition::Damaged(before), .. }) = frames.get(count - 1).copied()
+        && let Some(LogFrame { condition: FrameCondition::Damaged(before), .. }) = frames.get(count - 1).copied()
         && is_one_bit_away(&bytes, before, is_big_endian)
     {
         frames.truncate(count);
         if let Some(last) = frames.last_mut() {
-            last.condition = Condition::LastDamaged(before);
+            last.condition = FrameCondition::LastDamaged(before);
         }
         return Ok(frames);
     }

@@ -3,7 +3,7 @@
 use similar::ChangeTag;
 
 use super::{HtmlPage, outcome_length};
-use crate::export::code::{Language, highlight};
+use crate::export::code::{CodeLanguage, highlight};
 use crate::export::conversation::{ExportedCall, MessagePart, ToolOutcome};
 use crate::export::tool::{InputBlock, call_summary, changed_lines, input_blocks, language_of};
 use crate::export::visible;
@@ -49,7 +49,7 @@ impl HtmlPage {
     }
 
     /// Adds the result of a tool; folded if it is long.
-    pub(super) fn outcome(&mut self, outcome: &ToolOutcome, language: Option<Language>) {
+    pub(super) fn outcome(&mut self, outcome: &ToolOutcome, language: Option<CodeLanguage>) {
         let (lines, is_long) = outcome_length(outcome);
         let name = if outcome.is_error { "Error" } else { "Result" };
         let class = if outcome.is_error { " class=\"bad\"" } else { "" };
@@ -73,7 +73,7 @@ impl HtmlPage {
         }
     }
 
-    fn code(&mut self, code: &str, language: Option<Language>) {
+    fn code(&mut self, code: &str, language: Option<CodeLanguage>) {
         // The parser drops a line break right behind the tag.
         self.raw(&["<pre>\n<code>"]);
         highlight(&mut self.html, &visible::text(code), language, &mut self.budget);

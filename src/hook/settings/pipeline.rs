@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::HookSettingsError;
 use super::editor::{Editor, InstalledState, UninstalledState};
-use super::sample::{ASKED_LATER, COMMAND, ELSEWHERE, FILE, LATER, PROMPT, SESSION, Scratch, ScratchPaths};
+use super::sample::{ASKED_LATER, COMMAND, ELSEWHERE, FILE, LATER, PROMPT, SESSION, ScratchHome, ScratchPaths};
 use super::subprocess;
 use super::verify::TriedSettings;
 use super::wiring::{HookForm, PROGRAM_NAME, hooks};
@@ -77,7 +77,7 @@ impl PipelineCheck {
 pub(super) fn checks(
     program: &Path,
     events: &[Event],
-    scratch: &Scratch,
+    scratch: &ScratchHome,
     archive: Option<&ArchiveCheck>,
     restored: Option<&[u8]>,
     settings: &TriedSettings,
@@ -110,7 +110,7 @@ pub(super) fn checks(
 }
 
 /// Checks that the hooks can be installed in settings, and removed without a trace.
-fn check_settings_edit(events: &[Event], scratch: &Scratch) -> Result<String, String> {
+fn check_settings_edit(events: &[Event], scratch: &ScratchHome) -> Result<String, String> {
     let file = scratch.home.join(".claude").join("settings.json");
     let editor = Editor::new(&scratch.data, &|_| {});
     let wanted = hooks(events, PROGRAM_NAME, HookForm::Shell);
@@ -125,7 +125,7 @@ fn check_settings_edit(events: &[Event], scratch: &Scratch) -> Result<String, St
 }
 
 /// Checks that the hooks' inputs are in the event log.
-fn check_event_log(events: &[Event], scratch: &Scratch) -> Result<String, String> {
+fn check_event_log(events: &[Event], scratch: &ScratchHome) -> Result<String, String> {
     let folder = EventLog::in_dir(&scratch.data).folder().join(SESSION);
     for event in events {
         let path = folder.join(event.name()).with_extension("jsonl");
@@ -140,7 +140,7 @@ fn check_event_log(events: &[Event], scratch: &Scratch) -> Result<String, String
 }
 
 /// Checks that prompts and work are recorded in the project.
-fn check_bundle(scratch: &Scratch) -> Result<String, String> {
+fn check_bundle(scratch: &ScratchHome) -> Result<String, String> {
     let folder = scratch.project.join(PROJECT_DATA_FOLDER).join(BUNDLES_FOLDER);
     let mut lines = Vec::new();
     for entry in fs::read_dir(&folder).map_err(|error| format!("nothing is noted down in the project: {error}"))? {
@@ -162,7 +162,7 @@ fn check_bundle(scratch: &Scratch) -> Result<String, String> {
 }
 
 /// Checks that a search finds the session. This also creates the index that recall uses.
-fn check_search(program: &Path, scratch: &Scratch) -> io::Result<Result<String, String>> {
+fn check_search(program: &Path, scratch: &ScratchHome) -> io::Result<Result<String, String>> {
     let output = match run(program, &scratch.here(), &["archive", "search", "--json", "empty lines", "parser"], b"")? {
         Ok(output) => output,
         Err(problem) => return Ok(Err(problem)),
@@ -182,7 +182,7 @@ fn sessions_of(output: &[u8]) -> BTreeSet<String> {
 }
 
 /// Checks that a later session about the same topic recalls the turn, and also one in a clone, where there is no archive.
-fn check_recall(program: &Path, scratch: &Scratch) -> io::Result<Result<String, String>> {
+fn check_recall(program: &Path, scratch: &ScratchHome) -> io::Result<Result<String, String>> {
     let Some(line) = prompted(program, scratch, &scratch.here(), LATER, "ctx:")? else {
         return Ok(Err(format!("a later session that asks `{ASKED_LATER}` is not told of the turn before")));
     };
@@ -209,7 +209,7 @@ fn check_recall(program: &Path, scratch: &Scratch) -> io::Result<Result<String, 
 /// Sends a later prompt. Returns the recalled line with the sample's prompt, if it also contains `with`.
 fn prompted(
     program: &Path,
-    scratch: &Scratch,
+    scratch: &ScratchHome,
     place: &ScratchPaths<'_>,
     session: &str,
     with: &str,
@@ -229,7 +229,7 @@ fn prompted(
 }
 
 /// Checks that turns are restored after a compaction, and the transcript byte for byte.
-fn check_restore(program: &Path, scratch: &Scratch, restored: Option<&[u8]>) -> io::Result<Result<String, String>> {
+fn check_restore(program: &Path, scratch: &ScratchHome, restored: Option<&[u8]>) -> io::Result<Result<String, String>> {
     let transcript = fs::read(&scratch.transcript)?;
     let output = match run(program, &scratch.here(), &["archive", "restore", SESSION], b"")? {
         Ok(output) => output,

@@ -29,7 +29,7 @@ const SUMMARY: &str = "The parser was made to accept empty lines; its tests pass
 
 /// Scratch home with one session in it.
 #[derive(Debug)]
-pub(super) struct Scratch {
+pub(super) struct ScratchHome {
     pub home: PathBuf,
     pub data: PathBuf,
     pub project: PathBuf,
@@ -51,7 +51,7 @@ pub(super) struct ScratchPaths<'a> {
     pub variables: &'a [(&'static str, String)],
 }
 
-impl Scratch {
+impl ScratchHome {
     /// Returns the folders of the session.
     pub fn here(&self) -> ScratchPaths<'_> {
         ScratchPaths { home: &self.home, data: &self.data, project: &self.project, variables: &self.variables }

@@ -11,7 +11,7 @@ const TICK: Duration = Duration::from_millis(2);
 
 /// Result of a finished process.
 #[derive(Debug)]
-pub(crate) struct Finished {
+pub(crate) struct FinishedProcess {
     /// Exit code; `None` if it was ended by a signal, also by ours after the time limit.
     pub code: Option<i32>,
     pub stdout: Vec<u8>,
@@ -26,7 +26,7 @@ pub(crate) struct Finished {
 const OUTPUT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Runs a command to its end, or until the limit.
-pub(crate) fn run(command: &mut Command, input: &[u8], limit: Duration) -> io::Result<Finished> {
+pub(crate) fn run(command: &mut Command, input: &[u8], limit: Duration) -> io::Result<FinishedProcess> {
     let begun = Instant::now();
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let input = input.to_owned();
@@ -38,7 +38,14 @@ pub(crate) fn run(command: &mut Command, input: &[u8], limit: Duration) -> io::R
     let elapsed = begun.elapsed();
     let (stdout, stderr) = (stdout.recv_timeout(OUTPUT_TIMEOUT), stderr.recv_timeout(OUTPUT_TIMEOUT));
     let held_open = stdout.is_err() || stderr.is_err();
-    Ok(Finished { code, stdout: stdout.unwrap_or_default(), stderr: stderr.unwrap_or_default(), elapsed, timed_out, held_open })
+    Ok(FinishedProcess {
+        code,
+        stdout: stdout.unwrap_or_default(),
+        stderr: stderr.unwrap_or_default(),
+        elapsed,
+        timed_out,
+        held_open,
+    })
 }
 
 /// Reads a pipe to its end in a thread.

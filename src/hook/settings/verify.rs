@@ -12,8 +12,8 @@ use serde_json::Value;
 use super::HookSettingsError;
 use super::pipeline::{self, PipelineCheck};
 use super::pipeline::{ArchiveCheck, first_error_line, in_scratch};
-use super::sample::Scratch;
-use super::subprocess::{self, Finished};
+use super::sample::ScratchHome;
+use super::subprocess::{self, FinishedProcess};
 use super::wiring::wiring;
 use crate::hook::Event;
 use ctxbridge_config::{Config, KEYS};
@@ -117,7 +117,7 @@ pub fn verify(
     let scratch_error = |step| move |cause| HookSettingsError::Scratch { step, cause };
     let folder =
         tempfile::Builder::new().prefix("ctxbridge-verify-").tempdir().map_err(scratch_error("make a scratch folder"))?;
-    let scratch = Scratch::new(folder.path(), settings.variables.clone()).map_err(scratch_error("write a sample session"))?;
+    let scratch = ScratchHome::new(folder.path(), settings.variables.clone()).map_err(scratch_error("write a sample session"))?;
     let mut hooks = Vec::new();
     let mut archive = None;
     let mut restored = None;
@@ -181,7 +181,7 @@ fn plan(events: &[Event]) -> Vec<(Event, Option<&'static str>)> {
     plan
 }
 
-fn judged(event: Event, input: Option<&'static str>, finished: &Finished, limit: Duration) -> HookTrial {
+fn judged(event: Event, input: Option<&'static str>, finished: &FinishedProcess, limit: Duration) -> HookTrial {
     let problem = match finished.code {
         _ if finished.timed_out => {
             Some(format!("it was not done after {} s, which is when the client gives up", limit.as_secs()))
@@ -233,7 +233,7 @@ fn invalid(event: Event, stdout: &[u8]) -> Option<String> {
     context.is_some_and(|context| !context.is_string()).then(|| "`additionalContext` is no text".to_owned())
 }
 
-fn archive_check(finished: &Finished, transcript_bytes: u64) -> ArchiveCheck {
+fn archive_check(finished: &FinishedProcess, transcript_bytes: u64) -> ArchiveCheck {
     let failed = |problem: String| ArchiveCheck { problem: Some(problem), ..ArchiveCheck::default() };
     let value: Value = match (finished.code, serde_json::from_slice(&finished.stdout)) {
         (Some(0), Ok(value)) => value,

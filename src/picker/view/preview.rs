@@ -8,7 +8,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::list::snippet;
 use super::styles::Styles;
-use crate::listing::Item;
+use crate::listing::ListItem;
 use crate::picker::Picker;
 use crate::source::PickableSession;
 use crate::text::{ago, clean_line, count, fit};
@@ -45,10 +45,10 @@ fn line_above(buffer: &mut Buffer, area: Rect, styles: Styles) -> Rect {
 }
 
 /// Title, facts, and of a turn the part that was found.
-fn heading(picker: &Picker, item: Item<'_>, width: usize, now_ms: i64, styles: Styles) -> Vec<Line<'static>> {
+fn heading(picker: &Picker, item: ListItem<'_>, width: usize, now_ms: i64, styles: Styles) -> Vec<Line<'static>> {
     let session = match item {
-        Item::Session(session) => Some(session),
-        Item::Hit(hit) => picker.listing.session(&hit.session),
+        ListItem::Session(session) => Some(session),
+        ListItem::Hit(hit) => picker.listing.session(&hit.session),
     };
     let mut lines = Vec::new();
     if let Some(title) = session.map(|session| &session.title).filter(|title| !title.is_empty()) {
@@ -56,13 +56,13 @@ fn heading(picker: &Picker, item: Item<'_>, width: usize, now_ms: i64, styles: S
     }
     let folder = session.and_then(|session| session.folder.as_deref()).map(clean_line).unwrap_or_default();
     let mut facts = match item {
-        Item::Session(session) => session_facts(picker, session, now_ms),
-        Item::Hit(hit) => vec![clean_line(&hit.handle), ago(hit.started_ms, now_ms)],
+        ListItem::Session(session) => session_facts(picker, session, now_ms),
+        ListItem::Hit(hit) => vec![clean_line(&hit.handle), ago(hit.started_ms, now_ms)],
     };
     facts.push(folder);
     facts.retain(|fact| !fact.is_empty());
     lines.push(Line::styled(fit(&facts.join(", "), width), styles.faint));
-    if let Item::Hit(hit) = item {
+    if let ListItem::Hit(hit) = item {
         lines.push(Line::from(snippet(hit, width, styles)));
     }
     lines.push(Line::default());

@@ -1,7 +1,7 @@
 /*!
-Prompt caching, as the Messages API does it.
+CacheableRequest caching, as the Messages API does it.
 
-The rules are those of "Prompt caching" in the Claude Platform documentation (sections "How automatic prefix checking works", "Cache
+The rules are those of "CacheableRequest caching" in the Claude Platform documentation (sections "How automatic prefix checking works", "Cache
 limitations" and "1-hour cache duration"; read in November 2026):
 
 - What is cached is a prefix of the request, in the order tools, system, messages. It has to be the same to the byte.
@@ -39,7 +39,7 @@ pub enum CacheModel {
 
 /// A request as a list of prefixes, each a block longer than the one before. The first block is tools and system.
 #[derive(Debug, Clone, Default)]
-pub struct Prompt {
+pub struct CacheableRequest {
     prefixes: Vec<CachePrefix>,
     /// Number of leading prefixes that equal those of the request before.
     unchanged: usize,
@@ -61,7 +61,7 @@ pub enum BlockRun {
     Results,
 }
 
-impl Prompt {
+impl CacheableRequest {
     /// Number of blocks.
     pub fn len(&self) -> usize {
         self.prefixes.len()
@@ -139,7 +139,7 @@ impl SimulatedCache {
     }
 
     /// Sends a request at a time in milliseconds, which must not be before that of the last request.
-    pub fn send(&mut self, prompt: &mut Prompt, at_ms: i64) -> ChargedTokens {
+    pub fn send(&mut self, prompt: &mut CacheableRequest, at_ms: i64) -> ChargedTokens {
         let total = prompt.tokens();
         let read = match self.kind {
             CacheModel::Api => self.send_api(&prompt.prefixes, at_ms),
@@ -165,7 +165,7 @@ impl SimulatedCache {
         found.map_or(0, |prefix| prefix.tokens)
     }
 
-    fn send_exact(&mut self, prompt: &Prompt, at_ms: i64) -> u64 {
+    fn send_exact(&mut self, prompt: &CacheableRequest, at_ms: i64) -> u64 {
         let prefixes = &prompt.prefixes;
         let same = prompt.unchanged.min(self.before.len());
         for hash in self.before.drain(same..) {
@@ -192,8 +192,8 @@ mod tests {
     use super::*;
 
     /// Tools and system of 2,000 tokens, then blocks of 100.
-    fn prompt(blocks: &[u64]) -> Prompt {
-        let mut prompt = Prompt::default();
+    fn prompt(blocks: &[u64]) -> CacheableRequest {
+        let mut prompt = CacheableRequest::default();
         prompt.push(0, 2_000, None);
         blocks.iter().for_each(|block| prompt.push(*block, 100, None));
         prompt
@@ -256,7 +256,7 @@ mod tests {
     fn what_is_too_short_is_not_cached() {
         for kind in [CacheModel::Api, CacheModel::Exact] {
             let mut cache = SimulatedCache::new(kind, false);
-            let mut short = Prompt::default();
+            let mut short = CacheableRequest::default();
             short.push(0, MIN_CACHED_TOKENS - 1, None);
             assert_eq!(cache.send(&mut short, 0), ChargedTokens { uncached: MIN_CACHED_TOKENS - 1, ..ChargedTokens::default() });
             short.push(1, 1, None);
@@ -298,7 +298,7 @@ mod tests {
     #[test]
     fn parallel_calls_are_one_place() {
         let prompt = |blocks: u64, run: Option<BlockRun>| {
-            let mut prompt = Prompt::default();
+            let mut prompt = CacheableRequest::default();
             prompt.push(0, 2_000, None);
             prompt.push(1, 100, None);
             (0..blocks).for_each(|block| prompt.push(2 + block, 100, run));

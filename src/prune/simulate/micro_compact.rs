@@ -28,7 +28,7 @@ const UNITS_PER_TOKEN: u64 = 4;
 
 /// A call that was not cleared.
 #[derive(Debug)]
-struct Call {
+struct ClearableCall {
     id: String,
     /// Place of its result: index of the message, and of the block.
     place: Option<(usize, usize)>,
@@ -39,7 +39,7 @@ struct Call {
 #[derive(Debug)]
 pub(super) struct MicroCompact {
     begins_at: u64,
-    calls: Vec<Call>,
+    calls: Vec<ClearableCall>,
 }
 
 impl MicroCompact {
@@ -55,7 +55,7 @@ impl MicroCompact {
             match block["type"].as_str() {
                 Some("tool_use") if block["name"].as_str().is_some_and(|name| TOOLS.contains(&name)) => {
                     let id = block["id"].as_str().unwrap_or_default().to_owned();
-                    self.calls.push(Call { id, place: None, chars: 0 });
+                    self.calls.push(ClearableCall { id, place: None, chars: 0 });
                 }
                 Some("tool_result") => {
                     let id = block["tool_use_id"].as_str().unwrap_or_default();
@@ -73,7 +73,7 @@ impl MicroCompact {
         if context_tokens < self.begins_at {
             return Vec::new();
         }
-        let tokens = |call: &Call| call.chars / UNITS_PER_TOKEN;
+        let tokens = |call: &ClearableCall| call.chars / UNITS_PER_TOKEN;
         let all: u64 = self.calls.iter().map(tokens).sum();
         let mut freed = 0;
         let old = self.calls.len().saturating_sub(KEPT_CALLS);

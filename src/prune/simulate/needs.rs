@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::conversation::ReplayConversation;
-use super::references::{Place, References};
+use super::references::{BlockPosition, References};
 use crate::message;
 
 /// Content of a simulated summary: the first characters of each prompt, those of the last answers, the paths of all files, and the
@@ -104,10 +104,10 @@ impl<'a> NeedsCounter<'a> {
     }
 
     /// Counts what an answer needed, after its request was sent; `remains` says what the request had of a block.
-    pub fn count<'r>(&self, answer: usize, remains: &dyn Fn(Place) -> Remains<'r>) -> NeedsCount {
+    pub fn count<'r>(&self, answer: usize, remains: &dyn Fn(BlockPosition) -> Remains<'r>) -> NeedsCount {
         let mut count = NeedsCount::default();
         let Some(needs) = self.references.answers.get(answer) else { return count };
-        let has = |place: &Place, text: &str| match remains(*place) {
+        let has = |place: &BlockPosition, text: &str| match remains(*place) {
             Remains::Whole => true,
             Remains::Part(part) => part.contains(text),
             Remains::Nothing => false,

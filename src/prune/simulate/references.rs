@@ -39,7 +39,7 @@ const WORDS: &str = concat!(
 static WORDS_REGEX: LazyLock<Regex> = LazyLock::new(|| Regex::new(WORDS).expect("a valid expression"));
 
 /// Index of a message in the conversation, and of a block in it.
-pub type Place = (usize, usize);
+pub type BlockPosition = (usize, usize);
 
 /// A word and the texts that have it.
 #[derive(Debug, Clone)]
@@ -47,7 +47,7 @@ pub struct ReferredWord {
     /// The word, by its number.
     pub word: usize,
     /// The places before the answer.
-    pub places: Vec<Place>,
+    pub places: Vec<BlockPosition>,
 }
 
 /// A line that an edit replaces, and the texts that have it.
@@ -56,7 +56,7 @@ pub struct EditedLine {
     /// The line, without white space around it.
     pub line: String,
     /// The places before the answer.
-    pub places: Vec<Place>,
+    pub places: Vec<BlockPosition>,
 }
 
 /// The needs of one answer.
@@ -76,9 +76,9 @@ pub struct References {
     words: HashMap<String, usize>,
     names: Vec<String>,
     /// Files that calls name, by the place of the call and of its result.
-    files: HashMap<Place, String>,
+    files: HashMap<BlockPosition, String>,
     /// Places of what was read of files.
-    reads: HashSet<Place>,
+    reads: HashSet<BlockPosition>,
 }
 
 /// Texts so far, by their words and lines.
@@ -86,8 +86,8 @@ pub struct References {
 struct TextIndex {
     references: References,
     /// Places of each word, by its number, up to one more than are rare.
-    words: Vec<Vec<Place>>,
-    lines: HashMap<String, Vec<Place>>,
+    words: Vec<Vec<BlockPosition>>,
+    lines: HashMap<String, Vec<BlockPosition>>,
     /// Name and file of each call, by its id.
     calls: HashMap<String, (String, Option<String>)>,
 }
@@ -118,12 +118,12 @@ impl References {
     }
 
     /// The file that a call or a result is about.
-    pub fn file(&self, place: Place) -> Option<&str> {
+    pub fn file(&self, place: BlockPosition) -> Option<&str> {
         self.files.get(&place).map(String::as_str)
     }
 
     /// `true` if a block is what was read of a file.
-    pub fn is_read(&self, place: Place) -> bool {
+    pub fn is_read(&self, place: BlockPosition) -> bool {
         self.reads.contains(&place)
     }
 
@@ -136,7 +136,7 @@ impl References {
 }
 
 impl TextIndex {
-    fn add(&mut self, place: Place, block: &Value) {
+    fn add(&mut self, place: BlockPosition, block: &Value) {
         self.note_file(place, block);
         for text in texts(block) {
             let mut words = HashSet::new();
@@ -171,7 +171,7 @@ impl TextIndex {
         }
     }
 
-    fn note_file(&mut self, place: Place, block: &Value) {
+    fn note_file(&mut self, place: BlockPosition, block: &Value) {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         match block["type"].as_str() {
             Some("tool_use") => {

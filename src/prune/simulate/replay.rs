@@ -7,13 +7,13 @@ use std::ops::AddAssign;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::cache::{self, Prompt, SimulatedCache};
+use super::cache::{self, CacheableRequest, SimulatedCache};
 use super::conversation::ReplayConversation;
 use super::micro_compact::MicroCompact;
 use super::needs::{NeedsCount, NeedsCounter, Remains};
 use super::policy::{BlockCut, Policy, PolicyTracker};
 use super::prices::Price;
-use super::references::{Place, References};
+use super::references::{BlockPosition, References};
 use super::weigh::{WeighedBlock, WeighedConversation};
 use crate::CHARS_PER_TOKEN;
 use crate::fold::MessageView;
@@ -179,7 +179,7 @@ struct Replayer<'a> {
     /// Index before which the reference design has cut.
     boundary: usize,
     micro_compact: Option<MicroCompact>,
-    prompt: Prompt,
+    prompt: CacheableRequest,
     /// Number of blocks of the last request, as long as they are in the prompt.
     sent: usize,
     cache: SimulatedCache,
@@ -193,7 +193,7 @@ impl<'a> Replayer<'a> {
         policy: &'a Policy,
         terms: &'a ReplayTerms,
     ) -> Self {
-        let mut prompt = Prompt::default();
+        let mut prompt = CacheableRequest::default();
         prompt.push(SYSTEM, weighed.base, None);
         let text = "x".repeat((LEFT_TOKENS as f64 * CHARS_PER_TOKEN) as usize);
         Self {
@@ -233,7 +233,7 @@ impl<'a> Replayer<'a> {
     }
 
     /// Returns the part of a block that the newest request had.
-    fn remains_of(&self, (message, block): Place) -> Remains<'_> {
+    fn remains_of(&self, (message, block): BlockPosition) -> Remains<'_> {
         let Some(live) = self.live_at.get(&message).and_then(|at| self.live.get(*at)) else { return Remains::Nothing };
         let digest = match &live.view {
             MessageView::Whole | MessageView::WithoutThinking | MessageView::Short => None,
@@ -383,7 +383,7 @@ impl<'a> Replayer<'a> {
 }
 
 /// Adds the blocks of a message to the prompt, after its cuts.
-fn push_blocks(prompt: &mut Prompt, weighed: &WeighedConversation, live: &LiveMessage) {
+fn push_blocks(prompt: &mut CacheableRequest, weighed: &WeighedConversation, live: &LiveMessage) {
     let Some(source) = live.source else {
         return;
     };

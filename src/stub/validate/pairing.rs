@@ -113,19 +113,19 @@ fn all_answered(open: &OpenCalls<'_>, answered: &HashSet<&str>) -> ValidationRes
 }
 
 /// Neighboring messages of one role, as the API merges them.
-struct Group<'a> {
+struct RoleGroup<'a> {
     assistant: bool,
     parts: Vec<PairingBlock<'a>>,
 }
 
-fn messages_by_role(messages: &[Value]) -> Vec<Group<'_>> {
-    let mut groups: Vec<Group<'_>> = Vec::new();
+fn messages_by_role(messages: &[Value]) -> Vec<RoleGroup<'_>> {
+    let mut groups: Vec<RoleGroup<'_>> = Vec::new();
     for (index, message) in messages.iter().enumerate() {
         let assistant = message["role"] == "assistant";
         let parts = parts(message, index);
         match groups.last_mut() {
             Some(group) if group.assistant == assistant => group.parts.extend(parts),
-            _ => groups.push(Group { assistant, parts }),
+            _ => groups.push(RoleGroup { assistant, parts }),
         }
     }
     groups

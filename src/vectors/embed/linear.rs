@@ -41,7 +41,7 @@ impl QuantizedLinear {
         for row in weights.chunks_exact(inputs) {
             let (least, greatest) = MinMax::new(row).dispatch();
             let scale = least.abs().max(greatest.abs()).max(f32::MIN_POSITIVE) / f32::from(largest_unit);
-            let sum = Round { row, inverse: scale.recip(), units: &mut units }.dispatch();
+            let sum = Rounding { row, inverse: scale.recip(), units: &mut units }.dispatch();
             scales.push(scale);
             sums.push(scale * sum as f32);
         }
@@ -138,13 +138,13 @@ impl QuantizedRows {
 
 /// Adds the integers that are nearest to `row × inverse`, and returns their sum. It is a [`SimdOp`], so that its loop is compiled
 /// for each kind of processor and the best one is chosen.
-struct Round<'a> {
+struct Rounding<'a> {
     row: &'a [f32],
     inverse: f32,
     units: &'a mut Vec<i8>,
 }
 
-impl SimdOp for Round<'_> {
+impl SimdOp for Rounding<'_> {
     type Output = i32;
 
     #[inline(always)]

@@ -31,11 +31,11 @@ pub const UNPRIVILEGED: u32 = 65_534;
 
 /// An installed server.
 #[derive(Clone, Debug)]
-pub struct Installed {
+pub struct InstalledPostgres {
     folder: PathBuf,
 }
 
-impl Installed {
+impl InstalledPostgres {
     /// Returns the installed server; `cache` is the folder for downloads.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 /*!
 A real PostgreSQL with pgvector, for tests and benchmarks.
 
-With `$CTXBRIDGE_TEST_PG` (the URL of a superuser) that server is used, and each [`Database`] is a database of its own there.
+With `$CTXBRIDGE_TEST_PG` (the URL of a superuser) that server is used, and each [`TestDatabase`] is a database of its own there.
 Without it, the process gets a [`Server`] of its own, which ends with it, even if it is killed. If `$CTXBRIDGE_TEST_CITUS` is also
 set, that server is the coordinator of a Citus cluster, and databases are made on its workers as well.
 */
@@ -16,7 +16,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use postgres::{Client, Config, NoTls};
 
-pub use install::Installed;
+pub use install::InstalledPostgres;
 pub use server::{Server, answers};
 
 /// The variable with the URL of a server to be used.
@@ -88,9 +88,9 @@ impl Address {
     }
 }
 
-/// A role that is dropped with its [`Database`].
+/// A role that is dropped with its [`TestDatabase`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Role {
+pub struct TestRole {
     /// Its name, which no other test has.
     pub name: String,
     /// Its password.
@@ -99,7 +99,7 @@ pub struct Role {
 
 /// An empty database of one's own, dropped at the end with all roles that were made by it.
 #[derive(Debug)]
-pub struct Database {
+pub struct TestDatabase {
     /// The address of its server.
     pub address: Address,
     /// Its name.
@@ -108,7 +108,7 @@ pub struct Database {
     workers: Vec<Address>,
 }
 
-impl Database {
+impl TestDatabase {
     /// Creates a database; `cache` is the folder for downloads.
     ///
     /// # Errors
@@ -187,7 +187,7 @@ impl Database {
     }
 
     /// The URL of a role.
-    pub fn url_of(&self, role: &Role) -> String {
+    pub fn url_of(&self, role: &TestRole) -> String {
         self.address.url(&self.name, &role.name, &role.password)
     }
 
@@ -195,7 +195,7 @@ impl Database {
     ///
     /// # Errors
     /// When there is none.
-    pub fn client_of(&self, role: &Role) -> io::Result<Client> {
+    pub fn client_of(&self, role: &TestRole) -> io::Result<Client> {
         self.address.config(&self.name, &role.name, &role.password).connect(NoTls).map_err(io::Error::other)
     }
 
@@ -203,8 +203,8 @@ impl Database {
     ///
     /// # Errors
     /// When it cannot be made.
-    pub fn role(&self, prefix: &str, options: &str) -> io::Result<Role> {
-        let role = Role { name: unique(prefix), password: unique("p@ss word:/'\"é%") };
+    pub fn role(&self, prefix: &str, options: &str) -> io::Result<TestRole> {
+        let role = TestRole { name: unique(prefix), password: unique("p@ss word:/'\"é%") };
         let password = role.password.replace('\'', "''");
         self.admin()?
             .batch_execute(&format!("CREATE ROLE {} LOGIN PASSWORD '{password}' {options}", role.name))
@@ -214,7 +214,7 @@ impl Database {
     }
 }
 
-impl Drop for Database {
+impl Drop for TestDatabase {
     fn drop(&mut self) {
         // A server that was killed on purpose takes all of it along.
         for mut admin in [&self.address].into_iter().chain(&self.workers).filter_map(|address| address.admin("postgres").ok()) {

@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use super::Address;
-use super::install::{Installed, PASSWORD, SUPERUSER, give, program};
+use super::install::{InstalledPostgres, PASSWORD, SUPERUSER, give, program};
 
 /// Maximum time for a server to start or stop.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -44,7 +44,7 @@ const SETTINGS: [&str; 10] = [
 /// A server with a folder of its own, on a Unix socket and a port of the loopback.
 #[derive(Debug)]
 pub struct Server {
-    installed: Installed,
+    installed: InstalledPostgres,
     folder: TempDir,
     port: u16,
     settings: Vec<String>,
@@ -65,7 +65,7 @@ impl Server {
     /// # Errors
     /// As [`Self::start_new`].
     pub fn start_with(cache: &Path, settings: &[&str]) -> io::Result<Self> {
-        let installed = Installed::get(cache)?;
+        let installed = InstalledPostgres::get(cache)?;
         // Short, since the name of a socket has at most about a hundred bytes.
         let folder = tempfile::Builder::new().prefix("ctxpg-").permissions(Permissions::from_mode(0o755)).tempdir()?;
         give(folder.path())?;

@@ -8,7 +8,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use super::{Ran, Sandbox, run};
-use crate::transcript::{Kind, Session, Spec, generate};
+use crate::transcript::{Kind, MadeSession, Spec, generate};
 
 /// The folder that the client works in, in all transcripts.
 pub const FOLDER: &str = "/home/dev/src/ledger";
@@ -22,8 +22,8 @@ pub struct Talk {
     pub path: PathBuf,
 }
 
-impl From<&Session> for Talk {
-    fn from(session: &Session) -> Self {
+impl From<&MadeSession> for Talk {
+    fn from(session: &MadeSession) -> Self {
         Self { id: session.id.clone(), path: session.path.clone() }
     }
 }
@@ -78,7 +78,7 @@ impl Sandbox {
     }
 
     /// Sessions of the generator.
-    pub fn generate(&self, kind: Kind, messages: u64, seed: u64) -> Vec<Session> {
+    pub fn generate(&self, kind: Kind, messages: u64, seed: u64) -> Vec<MadeSession> {
         generate(&Spec::new(kind, messages, seed), &self.project()).unwrap().sessions
     }
 

@@ -102,7 +102,7 @@ impl Spec {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Made {
     /// The sessions, in the order of their start.
-    pub sessions: Vec<Session>,
+    pub sessions: Vec<MadeSession>,
 }
 
 impl Made {
@@ -124,7 +124,7 @@ impl Made {
 
 /// One session that was made. Counts are of its own file unless said otherwise.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Session {
+pub struct MadeSession {
     /// Its id.
     pub id: String,
     /// Its file.

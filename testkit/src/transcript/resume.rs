@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::budget::Budget;
 use super::session::{World, Writer};
-use super::{Kind, Session, Spec};
+use super::{Kind, MadeSession, Spec};
 use crate::rng::Rng;
 
 /// Bytes at the end of a file in which the last line of a conversation is searched.
@@ -27,7 +27,7 @@ const LEFT_OUT: &[&str] = &[
 ];
 
 /// The second session: a copy of the first's conversation with the ids of its lines, and then turns of its own.
-pub(super) fn write(spec: &Spec, first: &Session, out: &Path) -> io::Result<Session> {
+pub(super) fn write(spec: &Spec, first: &MadeSession, out: &Path) -> io::Result<MadeSession> {
     let world = World::new(spec.seed);
     let mut rng = Rng::new(spec.seed).fork(0x7265_7375);
     let id = rng.uuid();
@@ -74,7 +74,7 @@ pub(super) fn write(spec: &Spec, first: &Session, out: &Path) -> io::Result<Sess
 ///
 /// # Errors
 /// When the file cannot be read or written, or has no line of a conversation at its end.
-pub fn append_turn(path: &Path, seed: u64) -> io::Result<Session> {
+pub fn append_turn(path: &Path, seed: u64) -> io::Result<MadeSession> {
     let last = last_line(path)?;
     let world = World::new(seed);
     let mut writer = Writer::open(path, &world, Rng::new(seed), Budget::new(5_400, 3))?;

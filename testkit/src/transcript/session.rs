@@ -7,10 +7,10 @@ use std::path::Path;
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
 
-use super::Session;
+use super::MadeSession;
 use super::budget::Budget;
-use super::tool_call::ToolCall;
-use crate::code::Project;
+use super::tool_call::ScriptedCall;
+use crate::code::CodeProject;
 use crate::rng::Rng;
 use crate::words::{Topic, Vocabulary};
 
@@ -27,12 +27,12 @@ const DAY: u64 = 86_400_000;
 #[derive(Debug)]
 pub(super) struct World {
     pub(super) words: Vocabulary,
-    pub(super) project: Project,
+    pub(super) project: CodeProject,
 }
 
 impl World {
     pub(super) fn new(seed: u64) -> Self {
-        Self { words: Vocabulary::new(seed), project: Project::new(seed, CWD) }
+        Self { words: Vocabulary::new(seed), project: CodeProject::new(seed, CWD) }
     }
 }
 
@@ -40,7 +40,7 @@ impl World {
 pub(super) enum Block {
     Thinking,
     Text,
-    Tool(Box<ToolCall>),
+    Tool(Box<ScriptedCall>),
 }
 
 pub(super) struct Writer<'a> {
@@ -48,7 +48,7 @@ pub(super) struct Writer<'a> {
     pub(super) world: &'a World,
     pub(super) rng: Rng,
     pub(super) budget: Budget,
-    pub(super) made: Session,
+    pub(super) made: MadeSession,
     /// Milliseconds since 1970.
     clock: i64,
     pub(super) parent: Option<String>,
@@ -79,7 +79,7 @@ impl<'a> Writer<'a> {
             world,
             rng,
             budget,
-            made: Session { path: path.to_owned(), ..Session::default() },
+            made: MadeSession { path: path.to_owned(), ..MadeSession::default() },
             clock,
             parent: None,
             prompt_id,
@@ -92,7 +92,7 @@ impl<'a> Writer<'a> {
         })
     }
 
-    pub(super) fn finish(mut self) -> io::Result<Session> {
+    pub(super) fn finish(mut self) -> io::Result<MadeSession> {
         self.file.flush()?;
         Ok(self.made)
     }
@@ -217,7 +217,7 @@ impl<'a> Writer<'a> {
     }
 
     /// The content of a block and what the client notes of its time; a call waits for its result.
-    fn block(&mut self, block: Block, pending: &mut Vec<ToolCall>) -> (Value, Value) {
+    fn block(&mut self, block: Block, pending: &mut Vec<ScriptedCall>) -> (Value, Value) {
         match block {
             Block::Thinking => {
                 let timing = json!({ "thinkingDurationMs": self.rng.between(300, 9_000), "thinkingDisplay": "updates" });
@@ -250,7 +250,7 @@ impl<'a> Writer<'a> {
     }
 
     /// The result of a tool call, chained to the call and not to the result before.
-    fn result(&mut self, call: ToolCall) -> io::Result<()> {
+    fn result(&mut self, call: ScriptedCall) -> io::Result<()> {
         self.wait(20, 3_000);
         self.made.tool_calls += 1;
         self.context += tokens(call.content.to_string().len());

@@ -8,15 +8,15 @@ use serde_json::json;
 
 use super::budget::Budget;
 use super::session::{Block, CWD, MODEL, World, Writer};
-use super::tool_call::ToolCall;
-use super::{Kind, Session, Spec};
+use super::tool_call::ScriptedCall;
+use super::{Kind, MadeSession, Spec};
 use crate::rng::Rng;
 
 /// Turns between two starts of the client on the same session.
 const TURNS_OF_A_PROCESS: u64 = 25;
 
 /// Writes the session of `spec`, or the first one if it is resumed.
-pub(super) fn write(spec: &Spec, out: &Path) -> io::Result<Session> {
+pub(super) fn write(spec: &Spec, out: &Path) -> io::Result<MadeSession> {
     let world = World::new(spec.seed);
     let mut rng = Rng::new(spec.seed).fork(spec.kind as u64);
     let id = rng.uuid();
@@ -148,7 +148,7 @@ impl Writer<'_> {
     }
 
     /// A sub-agent and its file; the call that starts it, and its name.
-    fn delegate(&mut self) -> io::Result<(ToolCall, (String, String))> {
+    fn delegate(&mut self) -> io::Result<(ScriptedCall, (String, String))> {
         let id = format!("a{}", self.rng.hex(16));
         let what = self.world.words.title(&mut self.rng, &self.topic);
         let length = self.budget.length(&mut self.rng, 400, 2);
@@ -186,7 +186,7 @@ impl Writer<'_> {
             "isAsync": true, "status": "async_launched", "agentId": id, "description": what, "resolvedModel": MODEL, "prompt": task,
             "canReadOutputFile": true, "canContinueAgent": true,
         });
-        let call = ToolCall { id: call, ..ToolCall::new("Agent", input, said, result) };
+        let call = ScriptedCall { id: call, ..ScriptedCall::new("Agent", input, said, result) };
         Ok((call, (id, what)))
     }
 

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// A tool call with its result.
-pub(super) struct ToolCall {
+pub(super) struct ScriptedCall {
     /// The id, given by the API; empty until the call is written, unless it is needed before.
     pub(super) id: String,
     pub(super) name: &'static str,
@@ -17,7 +17,7 @@ pub(super) struct ToolCall {
     pub(super) line: String,
 }
 
-impl ToolCall {
+impl ScriptedCall {
     pub(super) fn new(name: &'static str, input: Value, content: impl Into<Value>, result: Value) -> Self {
         Self { id: String::new(), name, input, content: content.into(), result, error: false, line: String::new() }
     }

@@ -3,12 +3,12 @@
 use serde_json::json;
 
 use super::session::Writer;
-use super::tool_call::ToolCall;
+use super::tool_call::ScriptedCall;
 use crate::code::{self, File};
 
 impl Writer<'_> {
     /// A call of one of the tools that every session uses.
-    pub(super) fn tool(&mut self) -> ToolCall {
+    pub(super) fn tool(&mut self) -> ScriptedCall {
         let file = self.world.project.file(&mut self.rng, &self.world.words);
         match self.rng.below(100) {
             0..38 => self.read(&file),
@@ -20,16 +20,16 @@ impl Writer<'_> {
         }
     }
 
-    fn read(&mut self, file: &File) -> ToolCall {
+    fn read(&mut self, file: &File) -> ScriptedCall {
         let text = self.code(file, 1_200, 2);
         let lines = text.split('\n').count();
         let result = json!({ "type": "text", "file": {
             "filePath": file.path, "content": text, "numLines": lines, "startLine": 1, "totalLines": lines,
         }});
-        ToolCall::new("Read", json!({ "file_path": file.path }), code::numbered(&text), result)
+        ScriptedCall::new("Read", json!({ "file_path": file.path }), code::numbered(&text), result)
     }
 
-    fn shell(&mut self) -> ToolCall {
+    fn shell(&mut self) -> ScriptedCall {
         let (words, project) = (&self.world.words, &self.world.project);
         let name = words.name(&mut self.rng);
         let (command, what) = match self.rng.below(5) {
@@ -42,17 +42,17 @@ impl Writer<'_> {
         let length = self.budget.length(&mut self.rng, 900, 2);
         let output = code::output(&mut self.rng, words, project, length);
         let result = json!({ "stdout": output, "stderr": "", "interrupted": false, "isImage": false, "noOutputExpected": false });
-        ToolCall::new("Bash", json!({ "command": command, "description": what }), output, result)
+        ScriptedCall::new("Bash", json!({ "command": command, "description": what }), output, result)
     }
 
-    fn compile(&mut self, file: &File) -> ToolCall {
+    fn compile(&mut self, file: &File) -> ScriptedCall {
         let said = format!("Exit code 101\n{}", code::error(&mut self.rng, &self.world.words, file));
         let input = json!({ "command": "cargo check --all-targets", "description": "Check that it compiles" });
         let result = format!("Error: {said}").into();
-        ToolCall::new("Bash", input, said, result).failed()
+        ScriptedCall::new("Bash", input, said, result).failed()
     }
 
-    fn edit(&mut self, file: &File) -> ToolCall {
+    fn edit(&mut self, file: &File) -> ScriptedCall {
         let original = self.code(file, 1_500, 1);
         let lines: Vec<&str> = original.lines().collect();
         let first = self.rng.below(lines.len());
@@ -73,16 +73,16 @@ impl Writer<'_> {
             "filePath": file.path, "oldString": old, "newString": new, "originalFile": original, "structuredPatch": patch,
             "userModified": false, "replaceAll": false,
         });
-        ToolCall::new("Edit", input, said, result)
+        ScriptedCall::new("Edit", input, said, result)
     }
 
-    fn create(&mut self, file: &File) -> ToolCall {
+    fn create(&mut self, file: &File) -> ScriptedCall {
         let text = self.code(file, 1_200, 2);
         let said = format!("The new file {} was written.", file.path);
         let result = json!({
             "type": "create", "filePath": file.path, "content": text, "structuredPatch": [], "originalFile": null, "userModified": false,
         });
-        ToolCall::new("Write", json!({ "file_path": file.path, "content": text }), said, result)
+        ScriptedCall::new("Write", json!({ "file_path": file.path, "content": text }), said, result)
     }
 
     fn code(&mut self, file: &File, usual: usize, copies: usize) -> String {
@@ -91,8 +91,8 @@ impl Writer<'_> {
     }
 }
 
-fn missing(file: &File) -> ToolCall {
+fn missing(file: &File) -> ScriptedCall {
     let said = format!("There is no file {}.", file.path);
     let result = format!("Error: {said}").into();
-    ToolCall::new("Read", json!({ "file_path": file.path }), said, result).failed()
+    ScriptedCall::new("Read", json!({ "file_path": file.path }), said, result).failed()
 }

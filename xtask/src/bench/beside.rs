@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use ctxbridge_testkit::postgres::{Database, Server};
+use ctxbridge_testkit::postgres::{Server, TestDatabase};
 use ctxbridge_testkit::transcript::{Kind, append_turn};
 
 use super::measure::Pairs;
-use super::scratch::{Hook, Scratch};
+use super::scratch::{MeasuredHook, Scratch};
 
 /// Messages of the session.
 const MESSAGES: u64 = 2_000;
@@ -19,18 +19,18 @@ const BYTES: u64 = 1_300;
 const BEHIND: Duration = Duration::from_millis(500);
 
 /// Hooks of a session, some with background work behind them.
-const HOOKS: [(&str, Hook); 6] = [
-    ("session-start", Hook::SessionStart),
-    ("user-prompt-submit", Hook::UserPromptSubmit),
-    ("pre-tool-use", Hook::PreToolUse),
-    ("post-tool-use", Hook::PostToolUse),
-    ("stop", Hook::Stop),
-    ("session-end", Hook::SessionEnd),
+const HOOKS: [(&str, MeasuredHook); 6] = [
+    ("session-start", MeasuredHook::SessionStart),
+    ("user-prompt-submit", MeasuredHook::UserPromptSubmit),
+    ("pre-tool-use", MeasuredHook::PreToolUse),
+    ("post-tool-use", MeasuredHook::PostToolUse),
+    ("stop", MeasuredHook::Stop),
+    ("session-end", MeasuredHook::SessionEnd),
 ];
 
 pub fn run(runs: usize) -> Result<()> {
     let server = Server::start_new(&ctxbridge::common::paths::cache_dir()?)?;
-    let database = Database::on(server.address())?;
+    let database = TestDatabase::on(server.address())?;
     // Takes connections, and never answers.
     let stalled = TcpListener::bind("127.0.0.1:0")?;
     // Nobody listens there any more.
@@ -54,7 +54,7 @@ pub fn run(runs: usize) -> Result<()> {
                 for scene in both {
                     append_turn(&scene.transcript, run as u64)?;
                     samples.push(scene.scratch.hook(hook, &scene.transcript)?);
-                    if matches!(hook, Hook::SessionEnd) {
+                    if matches!(hook, MeasuredHook::SessionEnd) {
                         std::thread::sleep(BEHIND);
                     }
                 }
@@ -72,16 +72,16 @@ pub fn run(runs: usize) -> Result<()> {
     Ok(())
 }
 
-struct Scene {
+struct TwoArchives {
     scratch: Scratch,
     transcript: PathBuf,
 }
 
-fn scene(server: Option<&str>) -> Result<Scene> {
+fn scene(server: Option<&str>) -> Result<TwoArchives> {
     let mut scratch = Scratch::new()?;
     let made = scratch.generate(Kind::Chat, MESSAGES, MESSAGES * BYTES, 1)?;
     scratch.import()?;
     scratch.set_server(server);
     let transcript = made.sessions.into_iter().next().context("no session was made")?.path;
-    Ok(Scene { scratch, transcript })
+    Ok(TwoArchives { scratch, transcript })
 }

@@ -11,10 +11,10 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use super::measure::Pairs;
-use super::scratch::{Hook, Scratch};
+use super::scratch::{MeasuredHook, Scratch};
 
 #[derive(Debug, clap::Args)]
-pub struct HooksArgs {
+pub struct BenchHooksArgs {
     /// Turns in the archive
     #[arg(long, default_value_t = 100_000)]
     turns: u64,
@@ -39,7 +39,7 @@ const OTHERS: usize = 20;
 /// Lines of a bundle.
 const LINES: usize = 20;
 
-pub fn run(args: &HooksArgs) -> Result<bool> {
+pub fn run(args: &BenchHooksArgs) -> Result<bool> {
     #[cfg(unix)]
     if args.beside_a_server {
         return super::beside::run(args.runs).map(|()| true);
@@ -62,33 +62,33 @@ pub fn run(args: &HooksArgs) -> Result<bool> {
     println!("\n{} turns, {} bundles, {} runs, medians [lowest – highest]\n", args.turns, args.bundles, args.runs);
     println!("| what | reference | ratio | target | time | peak memory | reference's |");
     println!("| --- | --- | --- | --- | --- | --- | --- |");
-    let scene = Scene { scratch: &scratch, transcript: first, runs: args.runs };
+    let scene = HookBench { scratch: &scratch, transcript: first, runs: args.runs };
     scene.measure(
         "the first prompt after a clone, nothing read yet",
         "",
-        Hook::UserPromptSubmit,
+        MeasuredHook::UserPromptSubmit,
         1,
         &|run| json!({ "prompt": prompts[run] }),
     )?;
     scratch.run(&["bundle", "index", &scratch.project().to_string_lossy()])?;
     let own = |run: usize| json!({ "prompt": prompts[args.runs + 1 + run] });
-    scene.measure("`hook user-prompt-submit`, with recall", "≤ 25 ms", Hook::UserPromptSubmit, args.runs, &own)?;
+    scene.measure("`hook user-prompt-submit`, with recall", "≤ 25 ms", MeasuredHook::UserPromptSubmit, args.runs, &own)?;
     let nothing = |_| json!({ "prompt": "Yes, please go on." });
-    scene.measure("the same, nothing to recall", "≤ 25 ms", Hook::UserPromptSubmit, args.runs, &nothing)?;
+    scene.measure("the same, nothing to recall", "≤ 25 ms", MeasuredHook::UserPromptSubmit, args.runs, &nothing)?;
     let agent = |run: usize| json!({ "tool_name": "Agent", "tool_input": { "prompt": prompts[2 * (args.runs + 1) + run] } });
-    scene.measure("`hook pre-tool-use`, a sub-agent", "", Hook::PreToolUse, args.runs, &agent)?;
+    scene.measure("`hook pre-tool-use`, a sub-agent", "", MeasuredHook::PreToolUse, args.runs, &agent)?;
     let edit = |run: usize| {
         let file = scratch.project().join(format!("src/part{run}.rs"));
         let input = json!({ "file_path": file, "old_string": "a".repeat(2_000), "new_string": "b".repeat(2_000) });
         json!({ "tool_name": "Edit", "tool_input": input, "tool_response": { "originalFile": "c".repeat(20_000) } })
     };
-    scene.measure("`hook post-tool-use`, an edit", "≤ 5 ms", Hook::PostToolUse, args.runs, &edit)?;
+    scene.measure("`hook post-tool-use`, an edit", "≤ 5 ms", MeasuredHook::PostToolUse, args.runs, &edit)?;
     let command = |run: usize| json!({ "tool_name": "Bash", "tool_input": { "command": format!("API_TOKEN=abc{run} cargo test part{run}") }, "tool_response": { "stdout": "ok" } });
-    scene.measure("`hook post-tool-use`, a command", "≤ 5 ms", Hook::PostToolUse, args.runs, &command)?;
+    scene.measure("`hook post-tool-use`, a command", "≤ 5 ms", MeasuredHook::PostToolUse, args.runs, &command)?;
     // Hooks succeed whatever happens: what they left behind says whether they did anything.
     let others = &prompts[3 * (args.runs + 1)..];
     let answers =
-        others.iter().map(|prompt| scratch.hook_output_with(Hook::UserPromptSubmit, first, &json!({ "prompt": prompt })));
+        others.iter().map(|prompt| scratch.hook_output_with(MeasuredHook::UserPromptSubmit, first, &json!({ "prompt": prompt })));
     let told = answers.collect::<Result<Vec<String>>>()?.iter().filter(|answer| answer.contains("quoted history")).count();
     ensure!(told > 0, "nothing was recalled for {} prompts, so what was measured is no recall", others.len());
     println!("\nof {} other prompts of such sessions, {told} were given something", others.len());
@@ -99,18 +99,18 @@ pub fn run(args: &HooksArgs) -> Result<bool> {
     Ok(true)
 }
 
-struct Scene<'a> {
+struct HookBench<'a> {
     scratch: &'a Scratch,
     transcript: &'a Path,
     runs: usize,
 }
 
-impl Scene<'_> {
-    fn measure(&self, what: &str, target: &str, hook: Hook, runs: usize, own: &dyn Fn(usize) -> Value) -> Result<()> {
+impl HookBench<'_> {
+    fn measure(&self, what: &str, target: &str, hook: MeasuredHook, runs: usize, own: &dyn Fn(usize) -> Value) -> Result<()> {
         let mut pairs = Pairs::default();
         let warm = usize::from(runs > 1);
         for run in 0..runs.min(self.runs) + warm {
-            if matches!(hook, Hook::UserPromptSubmit) {
+            if matches!(hook, MeasuredHook::UserPromptSubmit) {
                 append_turn(self.transcript, run as u64)?;
             }
             let base = self.scratch.run(&["--version"])?;

@@ -32,7 +32,8 @@ pub fn run(args: &JsonlArgs) -> Result<bool> {
         let scratch = tempfile::tempdir()?;
         let (folder, other) = (scratch.path().join("jsonl"), scratch.path().join("sqlite"));
         std::fs::create_dir(&other)?;
-        let sessions: Vec<_> = (0..turns.div_ceil(args.session)).map(|number| Session::new(scratch.path(), number)).collect();
+        let sessions: Vec<_> =
+            (0..turns.div_ceil(args.session)).map(|number| MeasuredSession::new(scratch.path(), number)).collect();
         let mut left = *turns;
         for session in &sessions {
             let here = left.min(args.session);
@@ -84,12 +85,12 @@ pub fn run(args: &JsonlArgs) -> Result<bool> {
     Ok(true)
 }
 
-struct Session {
+struct MeasuredSession {
     id: String,
     path: std::path::PathBuf,
 }
 
-impl Session {
+impl MeasuredSession {
     fn new(folder: &Path, number: u32) -> Self {
         let id = format!("{number:08x}-0000-4000-8000-000000000000");
         Self { path: folder.join(format!("{id}.jsonl")), id }

@@ -30,7 +30,7 @@ use clap::Subcommand;
 use crate::steps::Steps;
 use crate::tools::cargo;
 
-pub use reference::{Reference, copy, hash, json, parse};
+pub use reference::{ReferenceFile, copy, hash, json, parse};
 
 #[derive(Debug, clap::Args)]
 pub struct BenchArgs {
@@ -59,19 +59,19 @@ enum Bench {
         runs: usize,
     },
     /// The hooks that archive and restore, and an import, on made-up sessions
-    Archive(archive::ArchiveArgs),
+    Archive(archive::BenchArchiveArgs),
     /// Real transcripts through the archive: what comes back, what is understood, and how long it takes
     Real(real::RealArgs),
     /// Cost and losses of pruning on real transcripts, simulated; nothing is timed
-    Prune(prune::PruneArgs),
+    Prune(prune::BenchPruneArgs),
     /// The hooks that a user waits for at each prompt and tool, in a large archive with many bundles
-    Hooks(hooks::HooksArgs),
+    Hooks(hooks::BenchHooksArgs),
     /// Opening an archive in JSON Lines, and adding to it
     Jsonl(jsonl::JsonlArgs),
     /// Extracting learnings, in answers and in an archived session; or how precise that is on real transcripts
     Learn(learn::LearnArgs),
     /// A search in a large archive, as a process and in a server
-    Search(search::SearchArgs),
+    Search(search::BenchSearchArgs),
     /// Sending an archive to a PostgreSQL server, and searching one there
     #[cfg(unix)]
     Postgres(postgres::PostgresArgs),
@@ -82,7 +82,7 @@ enum Bench {
     /// Redaction: time of ordinary and of hostile texts; with a file of labeled texts, secrets that leak
     Redact(redact::RedactArgs),
     /// Usefulness of the turns that are added to prompts unasked; nothing is timed
-    Recall(recall::RecallArgs),
+    Recall(recall::BenchRecallArgs),
     /// The file of the nearest vectors against comparing all of them, on vectors of real texts
     Vectors(vectors::VectorsArgs),
 }

@@ -18,7 +18,7 @@ pub fn run(release: &str, runs: usize, native: bool) -> Result<bool> {
     ensure!(client.kind.is_native() == native, "{release} is a {}: use the other benchmark", client.kind);
     let scratch = tempfile::tempdir()?;
     let copy = demo::copy_client(&client, &scratch.path().join("client"))?;
-    let bench = Patch { client: copy, data: scratch.path().join("data"), runs };
+    let bench = PatchStep { client: copy, data: scratch.path().join("data"), runs };
     let size = fs::metadata(&bench.client)?.len() as f64 / 1e6;
     println!("\n{release} ({size:.0} MB), {runs} pairs of runs, medians [lowest – highest]\n");
     println!("| command | reference | ratio | target | time | peak memory | reference's |");
@@ -31,25 +31,25 @@ pub fn run(release: &str, runs: usize, native: bool) -> Result<bool> {
     Ok(true)
 }
 
-struct Patch {
+struct PatchStep {
     client: PathBuf,
     data: PathBuf,
     runs: usize,
 }
 
 /// One line of the table.
-struct Row<'a> {
+struct PatchRow<'a> {
     name: &'a str,
     command: &'a [&'a str],
     reference: &'a str,
     goal: &'a str,
 }
 
-impl Patch {
+impl PatchStep {
     fn script(&self) -> Result<()> {
         let nothing = || Ok(());
         let apply: &[&str] = &["patch", "apply", "--no-smoke"];
-        let row = |name, command, reference, goal| Row { name, command, reference, goal };
+        let row = |name, command, reference, goal| PatchRow { name, command, reference, goal };
         self.row(&row("patch apply --no-smoke", apply, "parse", "≤ 2.0"), &nothing, &|| self.revert())?;
         self.row(&row("patch locate", &["patch", "locate"], "parse", "≤ 1.5"), &nothing, &nothing)?;
         self.ctxbridge(apply)?;
@@ -59,7 +59,7 @@ impl Patch {
     fn native(&self) -> Result<()> {
         let nothing = || Ok(());
         let apply: &[&str] = &["patch", "apply", "--no-smoke"];
-        let row = |name, command, reference, goal| Row { name, command, reference, goal };
+        let row = |name, command, reference, goal| PatchRow { name, command, reference, goal };
         self.row(&row("patch apply --no-smoke", apply, "copy", "≤ 2.0"), &nothing, &|| self.revert())?;
         self.row(&row("patch locate", &["patch", "locate"], "hash", "≤ 0.5 s"), &nothing, &nothing)?;
         let original = self.client.with_extension("original");
@@ -79,7 +79,7 @@ impl Patch {
         self.pairs("claude --help, patched", "claude --help", "≤ 1.10", &|| help(&original), &|| help(&self.client), &nothing)
     }
 
-    fn row(&self, row: &Row<'_>, before: &dyn Fn() -> Result<()>, after: &dyn Fn() -> Result<()>) -> Result<()> {
+    fn row(&self, row: &PatchRow<'_>, before: &dyn Fn() -> Result<()>, after: &dyn Fn() -> Result<()>) -> Result<()> {
         let reference = format!("{} of the file", row.reference);
         let own = || {
             before()?;

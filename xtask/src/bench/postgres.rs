@@ -17,7 +17,7 @@ use ctxbridge::redact::Redactor;
 use ctxbridge::team::postgres::{ConnectionPool, ConnectionSettings, PostgresStore, TlsMode};
 use ctxbridge::team::sync::{RetryPolicy, SyncRun};
 use ctxbridge_testkit::Rng;
-use ctxbridge_testkit::postgres::{Database, Server};
+use ctxbridge_testkit::postgres::{Server, TestDatabase};
 use ctxbridge_testkit::transcript::{Kind, Spec, generate};
 
 #[derive(Debug, clap::Args)]
@@ -49,7 +49,7 @@ const MODEL: &str = "minilm-384";
 pub fn run(args: &PostgresArgs) -> Result<bool> {
     let settings_of_server = ["shared_buffers=6GB", "max_wal_size=8GB", "work_mem=16MB", "log_line_prefix=%u "];
     let server = Server::start_with(&ctxbridge::common::paths::cache_dir()?, &settings_of_server)?;
-    let database = Database::on(server.address())?;
+    let database = TestDatabase::on(server.address())?;
     drop(PostgresStore::connect(settings(&database.url())?)?);
     let role = database.role("somebody", "")?;
     let pool = ConnectionPool::new(ConnectionSettings { tenant: "bench".to_owned(), ..settings(&database.url_of(&role))? });
@@ -157,7 +157,7 @@ fn took(server: &Server, function: &str) -> Vec<f64> {
     all
 }
 
-fn search(args: &PostgresArgs, server: &Server, database: &Database, store: &mut PostgresStore) -> Result<()> {
+fn search(args: &PostgresArgs, server: &Server, database: &TestDatabase, store: &mut PostgresStore) -> Result<()> {
     let tokenizer = Tokenizer::default();
     let mut admin = database.admin()?;
     let sample = "SELECT count(*)::float8 FROM ctxbridge.texts TABLESAMPLE SYSTEM (1) REPEATABLE (7)";
@@ -211,7 +211,7 @@ fn search(args: &PostgresArgs, server: &Server, database: &Database, store: &mut
 }
 
 /// Copies rows until there are `rows` of them. The copies have vectors of their own.
-fn grow(rows: u64, database: &Database) -> Result<()> {
+fn grow(rows: u64, database: &TestDatabase) -> Result<()> {
     let mut admin = database.admin()?;
     let is_large = |admin: &mut postgres::Client| -> Result<i64> {
         Ok(admin.query_one("SELECT count(*) FROM ctxbridge.texts", &[])?.get(0))

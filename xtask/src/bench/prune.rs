@@ -25,20 +25,20 @@ const SIZES: [u64; 4] = [120_000, 200_000, 300_000, u64::MAX];
 const DEARER: f64 = 1.02;
 
 #[derive(Debug, clap::Args)]
-pub struct PruneArgs {
+pub struct BenchPruneArgs {
     /// Folder of transcripts
     #[arg(long, value_name = "FOLDER")]
     corpus: PathBuf,
     /// Only every second transcript, in the order of their paths: `even` begins with the first
     #[arg(long, value_enum)]
-    half: Option<Half>,
+    half: Option<CorpusHalf>,
     /// Compact where the release did that wrote the transcript, rather than where new ones do
     #[arg(long)]
     by_release: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Half {
+enum CorpusHalf {
     Even,
     Odd,
 }
@@ -52,7 +52,7 @@ enum Lifetime {
 }
 
 /// Replays of a transcript, by window, lifetime and policy.
-struct Replayed {
+struct ReplayedTranscript {
     conversation_tokens: u64,
     totals: Vec<ReplayTotals>,
 }
@@ -60,11 +60,11 @@ struct Replayed {
 /// Conditions of a row, apart from the policy.
 type RowTerms = (u64, Lifetime);
 
-pub fn run(args: &PruneArgs) -> Result<bool> {
+pub fn run(args: &BenchPruneArgs) -> Result<bool> {
     let mut paths = transcripts_below(&args.corpus, &mut |path, error| eprintln!("{}: {error}", path.display()));
     paths.sort();
     if let Some(half) = args.half {
-        let mut is_taken = half == Half::Odd;
+        let mut is_taken = half == CorpusHalf::Odd;
         paths.retain(|_| {
             is_taken = !is_taken;
             is_taken
@@ -95,7 +95,7 @@ pub fn run(args: &PruneArgs) -> Result<bool> {
         let policies = policies(*window, None);
         let at = row * policies.len();
         for (column, (name, _)) in policies.iter().enumerate() {
-            let of = |session: &Replayed| (session.totals[at + column], session.totals[at]);
+            let of = |session: &ReplayedTranscript| (session.totals[at + column], session.totals[at]);
             println!("| {window} | {} | {name} {}", lifetime.name(), figures(&sessions, &of));
         }
     }
@@ -115,7 +115,7 @@ fn policies(window_tokens: u64, version: Option<&str>) -> Vec<(&'static str, Pol
     ]
 }
 
-fn replayed(conversation: &ReplayConversation, terms: &[RowTerms], version: Option<&str>) -> Replayed {
+fn replayed(conversation: &ReplayConversation, terms: &[RowTerms], version: Option<&str>) -> ReplayedTranscript {
     let weighed = WeighedConversation::new(conversation);
     let references = References::of(conversation);
     let totals = terms.iter().flat_map(|(window, lifetime)| {
@@ -131,11 +131,11 @@ fn replayed(conversation: &ReplayConversation, terms: &[RowTerms], version: Opti
         policies(*window, version).iter().map(|(_, policy)| run(policy)).collect::<Vec<_>>()
     });
     let conversation_tokens = weighed.messages.iter().flatten().map(|block| block.tokens).sum();
-    Replayed { conversation_tokens, totals: totals.collect() }
+    ReplayedTranscript { conversation_tokens, totals: totals.collect() }
 }
 
 /// The figures of a policy, with those without pruning beside them, as cells.
-fn figures(sessions: &[Replayed], of: &dyn Fn(&Replayed) -> (ReplayTotals, ReplayTotals)) -> String {
+fn figures(sessions: &[ReplayedTranscript], of: &dyn Fn(&ReplayedTranscript) -> (ReplayTotals, ReplayTotals)) -> String {
     let mut sum = ReplayTotals::default();
     let (mut cost, mut by_size) = ([0.0; 2], [[0.0; 2]; SIZES.len()]);
     let (mut ratios, mut peaks) = (Vec::new(), Vec::new());

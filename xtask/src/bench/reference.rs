@@ -12,12 +12,12 @@ use swc_ecma_parser::{EsSyntax, Parser, StringInput, Syntax, lexer::Lexer};
 
 /// A file to read, or a folder.
 #[derive(Debug, clap::Args)]
-pub struct Reference {
+pub struct ReferenceFile {
     file: PathBuf,
 }
 
 /// Parses the file with swc, and does nothing else.
-pub fn parse(reference: &Reference) -> Result<bool> {
+pub fn parse(reference: &ReferenceFile) -> Result<bool> {
     let text = fs::read_to_string(&reference.file)?;
     let input = StringInput::new(&text, BytePos(1), BytePos(1 + text.len() as u32));
     let lexer = Lexer::new(Syntax::Es(EsSyntax::default()), swc_ecma_ast::EsVersion::EsNext, input, None);
@@ -29,13 +29,13 @@ pub fn parse(reference: &Reference) -> Result<bool> {
 }
 
 /// Reads and hashes the file, and does nothing else.
-pub fn hash(reference: &Reference) -> Result<bool> {
+pub fn hash(reference: &ReferenceFile) -> Result<bool> {
     println!("{}", digest::of_file(&reference.file)?);
     Ok(true)
 }
 
 /// Copies the file and hashes the copy once, and does nothing else.
-pub fn copy(reference: &Reference) -> Result<bool> {
+pub fn copy(reference: &ReferenceFile) -> Result<bool> {
     let copy = reference.file.with_extension("copy");
     fs::copy(&reference.file, &copy)?;
     println!("{}", digest::of_file(&copy)?);
@@ -44,7 +44,7 @@ pub fn copy(reference: &Reference) -> Result<bool> {
 }
 
 /// Reads transcripts and parses each line, on one thread, and does nothing else.
-pub fn json(reference: &Reference) -> Result<bool> {
+pub fn json(reference: &ReferenceFile) -> Result<bool> {
     let mut lines = 0;
     parse_lines(&reference.file, &mut lines)?;
     println!("{lines} lines");

@@ -51,30 +51,30 @@ impl Scratch {
     }
 
     /// Runs a hook on a session, as the client would.
-    pub fn hook(&self, event: Hook, transcript: &Path) -> Result<Sample> {
+    pub fn hook(&self, event: MeasuredHook, transcript: &Path) -> Result<Sample> {
         self.hook_with(event, transcript, &event.own())
     }
 
     /// The same, with the client's own fields of this event.
-    pub fn hook_with(&self, event: Hook, transcript: &Path, own: &Value) -> Result<Sample> {
+    pub fn hook_with(&self, event: MeasuredHook, transcript: &Path, own: &Value) -> Result<Sample> {
         measure_with_input(&mut self.ctxbridge(&["hook", event.slug()])?, &self.input(event, transcript, own))
             .with_context(|| self.said())
     }
 
     /// Runs a hook and returns its output.
-    pub fn hook_output(&self, event: Hook, transcript: &Path) -> Result<String> {
+    pub fn hook_output(&self, event: MeasuredHook, transcript: &Path) -> Result<String> {
         self.hook_output_with(event, transcript, &event.own())
     }
 
     /// The same, with the client's own fields of this event.
-    pub fn hook_output_with(&self, event: Hook, transcript: &Path, own: &Value) -> Result<String> {
+    pub fn hook_output_with(&self, event: MeasuredHook, transcript: &Path, own: &Value) -> Result<String> {
         let input = self.folder.path().join("input");
         fs::write(&input, self.input(event, transcript, own))?;
         let output = self.ctxbridge(&["hook", event.slug()])?.stdin(File::open(&input)?).output()?;
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 
-    fn input(&self, event: Hook, transcript: &Path, own: &Value) -> Vec<u8> {
+    fn input(&self, event: MeasuredHook, transcript: &Path, own: &Value) -> Vec<u8> {
         let mut input = json!({
             "session_id": transcript.file_stem().map(|id| id.to_string_lossy()),
             "transcript_path": transcript,
@@ -172,7 +172,7 @@ impl Scratch {
 
 /// The hooks that are measured.
 #[derive(Clone, Copy)]
-pub enum Hook {
+pub enum MeasuredHook {
     UserPromptSubmit,
     PreToolUse,
     PostToolUse,
@@ -182,7 +182,7 @@ pub enum Hook {
     SessionEnd,
 }
 
-impl Hook {
+impl MeasuredHook {
     fn slug(self) -> &'static str {
         match self {
             Self::UserPromptSubmit => "user-prompt-submit",

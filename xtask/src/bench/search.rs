@@ -17,7 +17,7 @@ use super::measure::Pairs;
 use super::scratch::Scratch;
 
 #[derive(Debug, clap::Args)]
-pub struct SearchArgs {
+pub struct BenchSearchArgs {
     /// Turns in the archive
     #[arg(long, default_value_t = 100_000)]
     turns: u64,
@@ -42,7 +42,7 @@ const LONG: &str = "nine words of all kinds";
 /// Groups that made-up vectors are in.
 const TOPICS: usize = 500;
 
-pub fn run(args: &SearchArgs) -> Result<bool> {
+pub fn run(args: &BenchSearchArgs) -> Result<bool> {
     let scratch = Scratch::new()?;
     for seed in 0..args.turns.div_ceil(TURNS) {
         scratch.generate(Kind::Chat, MESSAGES.min(args.turns * 11 / 4), MESSAGES.min(args.turns * 11 / 4) * BYTES, seed)?;

@@ -20,7 +20,7 @@ use toolchain::Toolchain;
 
 /// A target, and what compiles its C parts.
 #[derive(Clone, Copy)]
-struct Target {
+struct CrossTarget {
     triple: &'static str,
     /// `true` if zig brings the C compiler and the linker; else there are those of mingw.
     by_zig: bool,
@@ -28,20 +28,20 @@ struct Target {
     runs: Option<(Emulator, &'static str)>,
 }
 
-const TARGETS: [Target; 5] = [
-    Target { triple: "aarch64-apple-darwin", by_zig: true, runs: None },
-    Target { triple: "x86_64-apple-darwin", by_zig: true, runs: None },
-    Target {
+const TARGETS: [CrossTarget; 5] = [
+    CrossTarget { triple: "aarch64-apple-darwin", by_zig: true, runs: None },
+    CrossTarget { triple: "x86_64-apple-darwin", by_zig: true, runs: None },
+    CrossTarget {
         triple: "x86_64-pc-windows-gnu",
         by_zig: false,
         runs: Some((Emulator::Wine, "@anthropic-ai/claude-code-win32-x64")),
     },
-    Target {
+    CrossTarget {
         triple: "x86_64-unknown-linux-musl",
         by_zig: true,
         runs: Some((Emulator::None, "@anthropic-ai/claude-code-linux-x64")),
     },
-    Target {
+    CrossTarget {
         triple: "aarch64-unknown-linux-musl",
         by_zig: true,
         runs: Some((Emulator::Qemu, "@anthropic-ai/claude-code-linux-arm64")),
@@ -70,7 +70,7 @@ pub fn run(args: &CrossArgs) -> Result<bool> {
     }
     let mut steps = Steps::default();
     let toolchain = Toolchain::prepare(&mut steps)?;
-    let is_wanted = |target: &&Target| args.targets.is_empty() || args.targets.iter().any(|wanted| wanted == target.triple);
+    let is_wanted = |target: &&CrossTarget| args.targets.is_empty() || args.targets.iter().any(|wanted| wanted == target.triple);
     let mut failed = Vec::new();
     for target in TARGETS.iter().filter(is_wanted) {
         if !target.by_zig {
@@ -97,7 +97,7 @@ pub fn run(args: &CrossArgs) -> Result<bool> {
     Ok(failed.is_empty())
 }
 
-fn check(toolchain: &Toolchain, target: Target) -> Result<&'static str> {
+fn check(toolchain: &Toolchain, target: CrossTarget) -> Result<&'static str> {
     println!("checking for {}", target.triple);
     let mut check = toolchain.cargo(target, "check");
     check.args(["--workspace", "--all-targets", "--keep-going"]).args(UNOPTIMIZED);
@@ -105,7 +105,7 @@ fn check(toolchain: &Toolchain, target: Target) -> Result<&'static str> {
     Ok("clean")
 }
 
-fn build_and_run(toolchain: &Toolchain, target: Target, (emulator, client): (Emulator, &str)) -> Result<&'static str> {
+fn build_and_run(toolchain: &Toolchain, target: CrossTarget, (emulator, client): (Emulator, &str)) -> Result<&'static str> {
     let runner = Runner::prepare(emulator, &toolchain.folder_for(target)?, toolchain::MINGW)?;
     println!("building for {}", target.triple);
     let mut build = toolchain.cargo(target, "build");

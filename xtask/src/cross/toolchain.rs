@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-use super::Target;
+use super::CrossTarget;
 use crate::steps::Steps;
 use crate::tools::{forget_package, root, runs, target};
 
@@ -102,7 +102,7 @@ impl Toolchain {
 
     /// Makes the standard library of a target, from its source, and lays it beside those that are there. Then cargo needs to be told of
     /// nothing but the target.
-    pub fn make_std(&self, target: Target, steps: &mut Steps) -> Result<()> {
+    pub fn make_std(&self, target: CrossTarget, steps: &mut Steps) -> Result<()> {
         let triple = target.triple;
         let library = self.library(triple);
         if library.is_dir() {
@@ -154,7 +154,7 @@ impl Toolchain {
     }
 
     /// A command of cargo for a target, in a build folder of its own.
-    pub fn cargo(&self, target: Target, verb: &str) -> Command {
+    pub fn cargo(&self, target: CrossTarget, verb: &str) -> Command {
         let mut command = match target.by_zig {
             true => Command::new(self.folder.join("python/bin/cargo-zigbuild")),
             false => Command::new(&self.cargo),
@@ -165,13 +165,13 @@ impl Toolchain {
     }
 
     /// A program that was built for a target.
-    pub fn built(&self, target: Target, name: &str) -> PathBuf {
+    pub fn built(&self, target: CrossTarget, name: &str) -> PathBuf {
         let extension = if target.triple.contains("windows") { ".exe" } else { "" };
         crate::tools::target().join("cross").join(target.triple).join("debug").join(format!("{name}{extension}"))
     }
 
     /// A folder for what running a target's programs needs.
-    pub fn folder_for(&self, target: Target) -> Result<PathBuf> {
+    pub fn folder_for(&self, target: CrossTarget) -> Result<PathBuf> {
         let folder = self.folder.join("run").join(target.triple);
         fs::create_dir_all(&folder)?;
         Ok(folder)

@@ -16,7 +16,7 @@ use anyhow::{Context as _, Result};
 use ctxbridge::vectors::embed::static_embedding::{DIMENSIONS, row_bytes, row_values};
 use ctxbridge::vectors::embed::{Embedder as _, MiniLm, install};
 
-use self::fit::{Row, Sample, mean_cosine};
+use self::fit::{TableRow, TrainingText, mean_cosine};
 use crate::tools::root;
 
 /// Weight of a word in the first rows: this, over itself plus the word's share of all words (Arora et al. 2017, equation 3).
@@ -39,12 +39,12 @@ pub fn run() -> Result<bool> {
     }
     center(&mut vectors);
     let components = principal_components(&vectors);
-    let project = |vector: &[f32]| -> Row {
+    let project = |vector: &[f32]| -> TableRow {
         std::array::from_fn(|at| components[at].iter().zip(vector).map(|(a, b)| a * f64::from(*b)).sum::<f64>() as f32)
     };
     let (mut held_out, mut fitted) = (Vec::new(), Vec::new());
     for (one, vector) in texts.iter().zip(&vectors) {
-        let sample = Sample { tokens: model.known_tokens(&one.text), target: project(vector) };
+        let sample = TrainingText { tokens: model.known_tokens(&one.text), target: project(vector) };
         if one.is_held_out { held_out.push(sample) } else { fitted.push(sample) }
     }
 
@@ -54,10 +54,10 @@ pub fn run() -> Result<bool> {
     let all: f64 = (1..=words.len()).map(|rank| 1.0 / rank as f64).sum();
     let weight = |rank: usize| SMOOTHING / (SMOOTHING + 1.0 / (rank + 1) as f64 / all);
     let first = alone.iter().enumerate().map(|(rank, vector)| project(vector).map(|one| (f64::from(one) * weight(rank)) as f32));
-    let first: Vec<Row> = first.collect();
+    let first: Vec<TableRow> = first.collect();
     let rows = fit::ridge(&first, &fitted, LAMBDA);
     // As the program has them.
-    let rounded = |rows: &[Row]| rows.iter().filter_map(|row| row_values(&row_bytes(row))).collect::<Vec<Row>>();
+    let rounded = |rows: &[TableRow]| rows.iter().filter_map(|row| row_values(&row_bytes(row))).collect::<Vec<TableRow>>();
     let [before, after] = [&first, &rows].map(|rows| mean_cosine(&rounded(rows), &held_out));
     println!(
         "mean cosine with the model's vectors of {} texts that were held out: {after:.3} ({before:.3} by words alone)",
@@ -66,7 +66,7 @@ pub fn run() -> Result<bool> {
     write(words, &rows)
 }
 
-fn write(words: Vec<String>, rows: &[Row]) -> Result<bool> {
+fn write(words: Vec<String>, rows: &[TableRow]) -> Result<bool> {
     // Words with a meaning for the model alone.
     let is_special = |word: &str| word.len() > 1 && word.starts_with('[');
     let lines = words.into_iter().zip(rows).filter(|(word, _)| !is_special(word));

@@ -6,20 +6,20 @@ use std::fs;
 use anyhow::{Context as _, Result, ensure};
 use ctxbridge::common::digest;
 
-use super::targets::Target;
+use super::targets::ReleaseTarget;
 use super::{Archives, REPOSITORY, SUMMARY, VERSION, template};
 use crate::tools::root;
 
 /// Files made from a template. An installer can say that its release has nothing for a system; a manifest cannot.
-const FROM_TEMPLATES: [(&str, Kind); 4] = [
-    ("install.sh", Kind::Installer),
-    ("install.ps1", Kind::Installer),
-    ("ctxbridge.rb", Kind::Manifest),
-    ("ctxbridge.json", Kind::Manifest),
+const FROM_TEMPLATES: [(&str, AssetKind); 4] = [
+    ("install.sh", AssetKind::Installer),
+    ("install.ps1", AssetKind::Installer),
+    ("ctxbridge.rb", AssetKind::Manifest),
+    ("ctxbridge.json", AssetKind::Manifest),
 ];
 
 #[derive(Clone, Copy, PartialEq)]
-enum Kind {
+enum AssetKind {
     Installer,
     Manifest,
 }
@@ -40,7 +40,7 @@ pub fn finish(archives: &Archives, url: Option<&str>) -> Result<Vec<String>> {
         let value = |words: &[&str]| value(archives, &base, &missing, words);
         let text = template::fill(name, &template::read(name)?, &value)?;
         let missing = missing.into_inner();
-        if kind == Kind::Manifest && !missing.is_empty() {
+        if kind == AssetKind::Manifest && !missing.is_empty() {
             lines.push(format!("left out {name}: no {}", missing.join(", ")));
             continue;
         }
@@ -60,7 +60,7 @@ pub fn finish(archives: &Archives, url: Option<&str>) -> Result<Vec<String>> {
 
 /// The value of a placeholder. A hash that is missing is empty, and noted down.
 fn value(archives: &Archives, base: &str, missing: &RefCell<Vec<&'static str>>, words: &[&str]) -> Result<Option<String>> {
-    let find = |triple: &str| Target::named(triple).with_context(|| format!("{triple} is no target"));
+    let find = |triple: &str| ReleaseTarget::named(triple).with_context(|| format!("{triple} is no target"));
     Ok(Some(match *words {
         ["VERSION"] => VERSION.to_owned(),
         ["REPOSITORY"] => REPOSITORY.to_owned(),

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, Result, bail, ensure};
 use ctxbridge::common::digest;
 
-use targets::{TARGETS, Target};
+use targets::{ReleaseTarget, TARGETS};
 
 /// Name of the program, and of what is published.
 const NAME: &str = "ctxbridge";
@@ -28,16 +28,16 @@ const SUMMARY: &str = "Keeps Claude Code's context window lean without losing an
 #[derive(Debug, clap::Args)]
 pub struct ReleaseArgs {
     #[command(subcommand)]
-    step: Step,
+    step: ReleaseStep,
 }
 
 #[derive(Debug, clap::Subcommand)]
-enum Step {
+enum ReleaseStep {
     /// Pack a binary into the archive for its system
     Pack {
         /// System that the binary is for, as Rust names it
         #[arg(long, value_parser = target)]
-        target: &'static Target,
+        target: &'static ReleaseTarget,
         /// The binary
         #[arg(long, value_name = "FILE")]
         binary: PathBuf,
@@ -73,8 +73,8 @@ pub struct NpmArgs {
 
 pub fn run(args: &ReleaseArgs) -> Result<bool> {
     match &args.step {
-        Step::Pack { target, binary, out } => println!("{}", pack::pack(target, binary, out)?.display()),
-        Step::Finish { folder, url, partial } => {
+        ReleaseStep::Pack { target, binary, out } => println!("{}", pack::pack(target, binary, out)?.display()),
+        ReleaseStep::Finish { folder, url, partial } => {
             finish::finish(&Archives::read(folder, *partial)?, url.as_deref())?.iter().for_each(|line| println!("{line}"));
         }
     }
@@ -87,19 +87,19 @@ pub fn run_npm(args: &NpmArgs) -> Result<bool> {
     Ok(true)
 }
 
-fn target(triple: &str) -> Result<&'static Target, String> {
+fn target(triple: &str) -> Result<&'static ReleaseTarget, String> {
     let known = || TARGETS.iter().map(|target| target.triple).collect::<Vec<_>>().join(", ");
-    Target::named(triple).ok_or_else(|| format!("not one of {}", known()))
+    ReleaseTarget::named(triple).ok_or_else(|| format!("not one of {}", known()))
 }
 
 /// The archives of a release, read and looked into.
 struct Archives {
     folder: PathBuf,
-    packed: Vec<Packed>,
+    packed: Vec<PackedBinary>,
 }
 
-struct Packed {
-    target: &'static Target,
+struct PackedBinary {
+    target: &'static ReleaseTarget,
     sha256: String,
     binary: Vec<u8>,
 }
@@ -119,7 +119,7 @@ impl Archives {
             if path.is_file() {
                 let archive = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
                 let binary = pack::read_binary(target, &archive).with_context(|| format!("{} is damaged", path.display()))?;
-                packed.push(Packed { target, sha256: digest::of_bytes(&archive), binary });
+                packed.push(PackedBinary { target, sha256: digest::of_bytes(&archive), binary });
             } else if !partial {
                 bail!("{} has no {}; `--partial` goes on without", folder.display(), target.archive());
             }
@@ -128,7 +128,7 @@ impl Archives {
         Ok(Self { folder: folder.to_owned(), packed })
     }
 
-    fn find(&self, target: &Target) -> Option<&Packed> {
+    fn find(&self, target: &ReleaseTarget) -> Option<&PackedBinary> {
         self.packed.iter().find(|packed| packed.target == target)
     }
 }

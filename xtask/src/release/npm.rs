@@ -25,7 +25,7 @@ pub fn write(archives: &Archives, out: &Path) -> Result<Vec<PathBuf>> {
         manifest.insert("cpu".to_owned(), json!([target.npm_cpu]));
         // Yarn would keep it in an archive otherwise, where nothing can be run.
         manifest.insert("preferUnplugged".to_owned(), json!(true));
-        let package = Package { name: &name, folder: out.join(format!("{NAME}-{}-{}", target.npm_os, target.npm_cpu)) };
+        let package = NpmPackage { name: &name, folder: out.join(format!("{NAME}-{}-{}", target.npm_os, target.npm_cpu)) };
         package.write_texts(&manifest, "npm/system.md", &about)?;
         package.write(&format!("bin/{}", target.binary()), &packed.binary, true)?;
         systems.insert(name.clone(), json!(VERSION));
@@ -36,7 +36,7 @@ pub fn write(archives: &Archives, out: &Path) -> Result<Vec<PathBuf>> {
     manifest.insert("bin".to_owned(), json!({ NAME: "bin/ctxbridge.js" }));
     manifest.insert("engines".to_owned(), json!({ "node": ">=18" }));
     manifest.insert("optionalDependencies".to_owned(), Value::Object(systems));
-    let package = Package { name: NAME, folder: out.join(NAME) };
+    let package = NpmPackage { name: NAME, folder: out.join(NAME) };
     package.write_texts(&manifest, "npm/README.md", SUMMARY)?;
     package.write("bin/ctxbridge.js", template::read("npm/ctxbridge.js")?.as_bytes(), true)?;
     folders.push(package.folder);
@@ -60,12 +60,12 @@ fn manifest(name: &str, description: &str) -> Map<String, Value> {
     fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
-struct Package<'a> {
+struct NpmPackage<'a> {
     name: &'a str,
     folder: PathBuf,
 }
 
-impl Package<'_> {
+impl NpmPackage<'_> {
     /// Writes the texts that every package has.
     fn write_texts(&self, manifest: &Map<String, Value>, readme: &str, about: &str) -> Result<()> {
         let manifest = format!("{}\n", serde_json::to_string_pretty(manifest)?);

@@ -10,7 +10,7 @@ use flate2::write::GzEncoder;
 use flate2::{Compression, GzBuilder};
 use zip::write::SimpleFileOptions;
 
-use super::targets::Target;
+use super::targets::ReleaseTarget;
 use crate::tools::root;
 
 /// Time of all files in an archive: 2000-01-01. When something was built would make two archives of one binary differ.
@@ -25,7 +25,7 @@ struct Member {
 }
 
 /// Packs a binary into `out`, and returns the path of the archive.
-pub fn pack(target: &Target, binary: &Path, out: &Path) -> Result<PathBuf> {
+pub fn pack(target: &ReleaseTarget, binary: &Path, out: &Path) -> Result<PathBuf> {
     let members = members(target, binary)?;
     fs::create_dir_all(out).with_context(|| format!("cannot make {}", out.display()))?;
     let path = out.join(target.archive());
@@ -35,7 +35,7 @@ pub fn pack(target: &Target, binary: &Path, out: &Path) -> Result<PathBuf> {
     Ok(path)
 }
 
-fn members(target: &Target, binary: &Path) -> Result<Vec<Member>> {
+fn members(target: &ReleaseTarget, binary: &Path) -> Result<Vec<Member>> {
     let sources = [
         (target.binary(), 0o755, binary.to_owned()),
         ("LICENSE", 0o644, root().join("LICENSE")),
@@ -80,7 +80,7 @@ fn write_zip(file: BufWriter<File>, members: &[Member]) -> Result<()> {
 }
 
 /// Reads the binary out of an archive.
-pub fn read_binary(target: &Target, archive: &[u8]) -> Result<Vec<u8>> {
+pub fn read_binary(target: &ReleaseTarget, archive: &[u8]) -> Result<Vec<u8>> {
     let wanted = format!("{}/{}", target.stem(), target.binary());
     let mut content = Vec::new();
     if target.is_windows() {

@@ -4,7 +4,7 @@ use super::{NAME, VERSION};
 
 /// A system that a release has a binary for.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Target {
+pub struct ReleaseTarget {
     /// Rust's name of it.
     pub triple: &'static str,
     /// Name of the system in Node.js's `process.platform` and in npm's `os`.
@@ -14,16 +14,16 @@ pub struct Target {
 }
 
 /// All of them. Linux is linked with musl: such a binary needs nothing of the system, so one is enough for every distribution.
-pub const TARGETS: [Target; 6] = [
-    Target { triple: "x86_64-unknown-linux-musl", npm_os: "linux", npm_cpu: "x64" },
-    Target { triple: "aarch64-unknown-linux-musl", npm_os: "linux", npm_cpu: "arm64" },
-    Target { triple: "x86_64-apple-darwin", npm_os: "darwin", npm_cpu: "x64" },
-    Target { triple: "aarch64-apple-darwin", npm_os: "darwin", npm_cpu: "arm64" },
-    Target { triple: "x86_64-pc-windows-msvc", npm_os: "win32", npm_cpu: "x64" },
-    Target { triple: "aarch64-pc-windows-msvc", npm_os: "win32", npm_cpu: "arm64" },
+pub const TARGETS: [ReleaseTarget; 6] = [
+    ReleaseTarget { triple: "x86_64-unknown-linux-musl", npm_os: "linux", npm_cpu: "x64" },
+    ReleaseTarget { triple: "aarch64-unknown-linux-musl", npm_os: "linux", npm_cpu: "arm64" },
+    ReleaseTarget { triple: "x86_64-apple-darwin", npm_os: "darwin", npm_cpu: "x64" },
+    ReleaseTarget { triple: "aarch64-apple-darwin", npm_os: "darwin", npm_cpu: "arm64" },
+    ReleaseTarget { triple: "x86_64-pc-windows-msvc", npm_os: "win32", npm_cpu: "x64" },
+    ReleaseTarget { triple: "aarch64-pc-windows-msvc", npm_os: "win32", npm_cpu: "arm64" },
 ];
 
-impl Target {
+impl ReleaseTarget {
     /// Returns the target with a name of Rust's.
     pub fn named(triple: &str) -> Option<&'static Self> {
         TARGETS.iter().find(|target| target.triple == triple)

@@ -6,19 +6,19 @@ const CASES: &str = include_str!("../../../../fixtures/search/languages.json");
 
 #[derive(serde::Deserialize)]
 struct Cases {
-    sessions: Vec<Session>,
-    queries: Vec<Query>,
+    sessions: Vec<CaseSession>,
+    queries: Vec<CaseQuery>,
 }
 
 #[derive(serde::Deserialize)]
-struct Session {
+struct CaseSession {
     id: String,
     prompt: String,
     answer: String,
 }
 
 #[derive(serde::Deserialize)]
-struct Query {
+struct CaseQuery {
     session: String,
     query: String,
 }
@@ -29,7 +29,7 @@ fn each_query_finds_its_session_first() {
     let texts: Vec<String> = cases.sessions.iter().map(|session| format!("{}\n\n{}", session.prompt, session.answer)).collect();
     let (_folder, mut index) = index_of(&texts);
     let mut missed = Vec::new();
-    for Query { session, query } in &cases.queries {
+    for CaseQuery { session, query } in &cases.queries {
         let found = found(&mut index, query, &[]);
         let first = found.first().map(|(entry, _)| &cases.sessions[*entry as usize - 1].id);
         // A second one with the same score would be as good as the first.

@@ -18,7 +18,7 @@ use super::query::{Phrase, QueryTerms};
 use super::tokens::{Tokenizer, is_unspaced};
 use ctxbridge_vectors::embed::static_embedding::{StaticEmbedding, StaticVectors};
 
-pub use scores::{Meaning, Scores};
+pub use scores::{MeaningScores, Scores};
 pub use trees::{MODEL, TREE_DEPTH, Tree, Trees};
 
 /// Names of the features, in their order.
@@ -169,9 +169,9 @@ impl<'t> Subject<'t> {
     }
 
     /// Compares the meaning of the text with that of a turn.
-    pub fn meaning(&self, excerpt: &Excerpt) -> Meaning {
+    pub fn meaning(&self, excerpt: &Excerpt) -> MeaningScores {
         let [asked, answered] = [&excerpt.prompt, &excerpt.answer].map(|text| StaticEmbedding::built_in().read(text));
-        Meaning { asked: self.meaning.cosine(&asked), answered: self.meaning.best_cosine(&answered) }
+        MeaningScores { asked: self.meaning.cosine(&asked), answered: self.meaning.best_cosine(&answered) }
     }
 
     /// Returns the features of a turn, in the order of [`FEATURES`]; [`compare`] adds those that depend on others.

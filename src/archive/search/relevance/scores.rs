@@ -2,7 +2,7 @@
 
 /// Cosines of a text with the prompt of a turn, and with the best passage of its answer.
 #[derive(Clone, Copy, Debug)]
-pub struct Meaning {
+pub struct MeaningScores {
     pub(super) asked: f64,
     pub(super) answered: f64,
 }
@@ -19,7 +19,7 @@ pub struct Scores {
     /// The terms that it has anywhere, a bit each.
     pub mask: u64,
     /// Its meaning, compared with that of the text.
-    pub meaning: Meaning,
+    pub meaning: MeaningScores,
 }
 
 impl Scores {
@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     fn scores(own: f64, asked: f64, answered: f64) -> Scores {
-        Scores { own, best: 4.0, next: 3.0, mask: 0, meaning: Meaning { asked, answered } }
+        Scores { own, best: 4.0, next: 3.0, mask: 0, meaning: MeaningScores { asked, answered } }
     }
 
     #[test]

@@ -8,14 +8,14 @@ use std::ops::Range;
 
 use jiff::civil::Date;
 
-use super::meaning::{Meaning, Unit, Values};
+use super::meaning::{TimeMeaning, Unit, Values};
 use super::parser::Days;
 use super::query_words::quoted;
 
-use Meaning::{Ago, Date as OnDate, DayBefore, UnitBefore, Weekday};
+use TimeMeaning::{Ago, Date as OnDate, DayBefore, UnitBefore, Weekday};
 
 /// Phrases and what they mean.
-const PHRASES: &[(&[&str], Meaning)] = &[
+const PHRASES: &[(&[&str], TimeMeaning)] = &[
     (&["今天", "今日", "本日"], DayBefore(0)),
     (&["昨天", "昨日", "きのう"], DayBefore(1)),
     (&["前天", "一昨日", "おととい"], DayBefore(2)),
@@ -28,7 +28,7 @@ const PHRASES: &[(&[&str], Meaning)] = &[
 ];
 
 /// Units behind a number, before "ago".
-const AGO: &[(&[&str], Meaning)] = &[
+const AGO: &[(&[&str], TimeMeaning)] = &[
     (&["天前", "日前"], Ago(Unit::Day)),
     (&["周前", "週前", "週間前", "星期前", "个星期前", "個星期前"], Ago(Unit::Week)),
     (&["个月前", "個月前", "か月前", "ヶ月前", "カ月前", "ヵ月前"], Ago(Unit::Month)),

@@ -11,14 +11,14 @@ use std::sync::OnceLock;
 
 use jiff::civil::Date;
 
-use super::meaning::{Meaning, MonthPart, Unit, Values};
+use super::meaning::{MonthPart, TimeMeaning, Unit, Values};
 use super::parser::Days;
 use super::query_words::quoted;
 
-use Meaning::{Ago, Date as OnDate, DayBefore, Last, Part, UnitBefore, Weekday};
+use TimeMeaning::{Ago, Date as OnDate, DayBefore, Last, Part, UnitBefore, Weekday};
 
 /// Phrases and what they mean: `#` is a number, `%d` a day of the month, `%m` a month, `%y` a year, `%w` a day of the week.
-const PHRASES: &[(&str, Meaning)] = &[
+const PHRASES: &[(&str, TimeMeaning)] = &[
     ("heute", DayBefore(0)),
     ("gestern", DayBefore(1)),
     ("vorgestern", DayBefore(2)),
@@ -104,7 +104,7 @@ const PHRASES: &[(&str, Meaning)] = &[
 ];
 
 /// Phrases that mean a time only where one has to be: behind "since", or alone in an option.
-const LED_PHRASES: &[(&str, Meaning)] = &[("%m", OnDate), ("%w", Weekday)];
+const LED_PHRASES: &[(&str, TimeMeaning)] = &[("%m", OnDate), ("%w", Weekday)];
 
 /// Words before a time, with the small words that may follow them.
 const SINCE: &[&str] = &["seit", "ab", "depuis", "desde"];

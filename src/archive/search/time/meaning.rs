@@ -26,7 +26,7 @@ pub(super) enum MonthPart {
 
 /// Meaning of a phrase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Meaning {
+pub(super) enum TimeMeaning {
     /// The day so many days before today.
     DayBefore(i64),
     /// The week, month or year so many before this one.
@@ -75,7 +75,7 @@ impl Unit {
     }
 }
 
-impl Meaning {
+impl TimeMeaning {
     /// Days of a phrase with these values.
     pub fn days(self, values: &Values, today: Date) -> Option<Range<Date>> {
         match self {

@@ -70,16 +70,16 @@ impl Tokenizer {
     /// Passes the words of a text to `sink`, in order; variants come behind their word.
     pub fn tokens(&self, text: &str, sink: &mut dyn FnMut(Token)) {
         let mut passages = Passages::default();
-        let cutter = |at: usize| Mode::Text(passages.language(text, at));
+        let cutter = |at: usize| CutMode::Text(passages.language(text, at));
         self.cut(text, cutter, sink);
     }
 
     /// Passes the words of a part of a query to `sink`, with the variants that the texts may have.
     pub fn query_tokens(&self, part: &str, language: &QueryLanguage, sink: &mut dyn FnMut(Token)) {
-        self.cut(part, |_| Mode::Query(language), sink);
+        self.cut(part, |_| CutMode::Query(language), sink);
     }
 
-    fn cut<'q>(&self, text: &str, mut mode: impl FnMut(usize) -> Mode<'q>, sink: &mut dyn FnMut(Token)) {
+    fn cut<'q>(&self, text: &str, mut mode: impl FnMut(usize) -> CutMode<'q>, sink: &mut dyn FnMut(Token)) {
         let bytes = text.as_bytes();
         let mut at = 0;
         while at < bytes.len() {
@@ -130,7 +130,7 @@ impl Tokenizer {
     }
 
     /// Passes the words of a run of letters, digits and separators.
-    fn name(&self, text: &str, range: Range<usize>, is_ascii: bool, mode: Mode<'_>, sink: &mut dyn FnMut(Token)) {
+    fn name(&self, text: &str, range: Range<usize>, is_ascii: bool, mode: CutMode<'_>, sink: &mut dyn FnMut(Token)) {
         let mut parts = 0;
         let mut whole = String::new();
         let mut last: Option<Range<usize>> = None;
@@ -139,7 +139,7 @@ impl Tokenizer {
         let is_name = range.len() <= MAX_TOKEN_LETTERS || !is_ascii && letters(&text[range.clone()]) <= MAX_TOKEN_LETTERS;
         for_each_piece(text, range.clone(), &mut |piece| {
             split_camel_case(text, piece, &mut |part| {
-                self.part(text, part.clone(), is_ascii, if is_plain { mode } else { Mode::Name(mode.is_query()) }, sink);
+                self.part(text, part.clone(), is_ascii, if is_plain { mode } else { CutMode::Name(mode.is_query()) }, sink);
                 parts += 1;
                 if !is_name || parts > MAX_NAME_PARTS {
                     return;
@@ -162,7 +162,7 @@ impl Tokenizer {
         }
     }
 
-    fn part(&self, text: &str, range: Range<usize>, is_ascii: bool, mode: Mode<'_>, sink: &mut dyn FnMut(Token)) {
+    fn part(&self, text: &str, range: Range<usize>, is_ascii: bool, mode: CutMode<'_>, sink: &mut dyn FnMut(Token)) {
         let typed = &text[range.clone()];
         if typed.len() > MAX_TOKEN_LETTERS && (is_ascii || letters(typed) > MAX_TOKEN_LETTERS) {
             return;
@@ -196,14 +196,14 @@ impl Tokenizer {
     }
 
     /// Returns other forms of a word; the word itself may be among them.
-    fn variants(&self, typed: &str, folded: &str, mode: Mode<'_>) -> Vec<String> {
+    fn variants(&self, typed: &str, folded: &str, mode: CutMode<'_>) -> Vec<String> {
         if !is_latin(folded) {
             return stem::script_variants(folded);
         }
         let (languages, is_query) = match mode {
-            Mode::Text(languages) => (languages, false),
-            Mode::Query(language) => (language.of_word(typed, folded, &self.stem(folded)), true),
-            Mode::Name(_) => return Vec::new(),
+            CutMode::Text(languages) => (languages, false),
+            CutMode::Query(language) => (language.of_word(typed, folded, &self.stem(folded)), true),
+            CutMode::Name(_) => return Vec::new(),
         };
         let mut stems = self.stemmers.of_languages(typed, folded, languages);
         for part in compound::parts(folded, languages, is_query) {
@@ -220,7 +220,7 @@ impl Tokenizer {
 
 /// The side that a word is on, and what is known of its language.
 #[derive(Clone, Copy, Debug)]
-enum Mode<'q> {
+enum CutMode<'q> {
     /// Of a text in one of these languages.
     Text(LanguageSet),
     /// Of a query.
@@ -229,7 +229,7 @@ enum Mode<'q> {
     Name(bool),
 }
 
-impl Mode<'_> {
+impl CutMode<'_> {
     /// `true` if a word in ASCII letters has no variants.
     fn is_nothing(self) -> bool {
         match self {

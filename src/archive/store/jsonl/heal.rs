@@ -12,7 +12,7 @@ use std::path::Path;
 use super::folder::transcript_file;
 use super::journal::ChangeJournal;
 use super::pieces::PieceState;
-use super::sums::Piece;
+use super::sums::PieceKey;
 use super::{FoundTranscript, JsonlStore};
 use crate::recovery;
 use crate::store::sqlite::bytes_of_file;
@@ -114,7 +114,7 @@ impl JsonlStore {
         &mut self,
         (key, path, session, newest): &FoundTranscript,
         generation: u32,
-        piece: Piece<'_>,
+        piece: PieceKey<'_>,
     ) -> Result<Option<Vec<u8>>, StoreError> {
         let (start, bytes, sha256) = piece;
         for other in (0..=*newest).filter(|other| *other != generation) {

@@ -12,7 +12,7 @@ use std::ops::Range;
 
 use super::JsonlStore;
 use super::folder::{Folder, transcript_file};
-use super::sums::{BLOCK_BYTES, BlockState, BlockSums, Piece};
+use super::sums::{BLOCK_BYTES, BlockState, BlockSums, PieceKey};
 use crate::store::StoreError;
 use ctxbridge_common::digest;
 
@@ -75,7 +75,7 @@ pub(super) struct TranscriptFiles {
 
 impl TranscriptFiles {
     /// Reads a piece of a file.
-    pub fn piece(&mut self, folder: &Folder, name: &str, piece: Piece<'_>) -> &ReadPiece {
+    pub fn piece(&mut self, folder: &Folder, name: &str, piece: PieceKey<'_>) -> &ReadPiece {
         let (start, _, sha256) = piece;
         let read = match self.piece.take() {
             Some(read) if read.of.0 == name && (read.of.1, &read.of.2) == (start, sha256) => read,
@@ -88,7 +88,7 @@ impl TranscriptFiles {
     }
 
     /// Reads a piece, and turns flipped bits back.
-    fn read(&mut self, folder: &Folder, name: &str, piece: Piece<'_>) -> (Vec<u8>, PieceState) {
+    fn read(&mut self, folder: &Folder, name: &str, piece: PieceKey<'_>) -> (Vec<u8>, PieceState) {
         let (start, length, sha256) = piece;
         let all = start..start + u64::from(length);
         let lost = |cause: String, lost: Vec<Range<u64>>| PieceState::Damaged { cause, lost };
@@ -156,7 +156,7 @@ impl TranscriptFiles {
 
 impl JsonlStore {
     /// A piece of a transcript as it was archived.
-    pub(super) fn piece(&mut self, transcript: i64, generation: u32, piece: Piece<'_>) -> Result<&[u8], StoreError> {
+    pub(super) fn piece(&mut self, transcript: i64, generation: u32, piece: PieceKey<'_>) -> Result<&[u8], StoreError> {
         self.read_piece(transcript, generation, piece, ReadPiece::whole)
     }
 
@@ -165,7 +165,7 @@ impl JsonlStore {
         &mut self,
         transcript: i64,
         generation: u32,
-        piece: Piece<'_>,
+        piece: PieceKey<'_>,
         range: (u64, u64),
     ) -> Result<&[u8], StoreError> {
         self.read_piece(transcript, generation, piece, |piece| piece.part(range))
@@ -175,7 +175,7 @@ impl JsonlStore {
         &mut self,
         transcript: i64,
         generation: u32,
-        piece: Piece<'_>,
+        piece: PieceKey<'_>,
         bytes: impl FnOnce(&ReadPiece) -> Result<&[u8], String>,
     ) -> Result<&[u8], StoreError> {
         let Some((path, session, _)) = self.replayed.memory.transcript_of(transcript)? else { return Ok(&[]) };

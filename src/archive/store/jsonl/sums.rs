@@ -31,7 +31,7 @@ const EXTENSION: &str = "sums";
 const NEW: &str = "new";
 
 /// A piece: its start, its length, and its SHA-256.
-pub(super) type Piece<'a> = (u64, u32, &'a digest::Sha256Digest);
+pub(super) type PieceKey<'a> = (u64, u32, &'a digest::Sha256Digest);
 
 /// The checksum of a block, as it is written. A flipped bit of a digit is told from damage to the block.
 type BlockSum = [u8; DIGITS];
@@ -104,7 +104,7 @@ pub(super) fn replace(folder: &Folder, transcript: &str, lines: &str) {
 }
 
 /// Returns the line about a piece, if there is one.
-pub(super) fn line_about(folder: &Folder, transcript: &str, piece: Piece<'_>) -> Option<String> {
+pub(super) fn line_about(folder: &Folder, transcript: &str, piece: PieceKey<'_>) -> Option<String> {
     let text = read(folder, transcript);
     SumsLine::about(&text, piece).map(|(line, _)| format!("{line}\n"))
 }
@@ -138,11 +138,11 @@ pub(super) enum BlockState {
 
 impl BlockSums {
     /// Returns the checksums of a piece, if they are known.
-    pub fn of(folder: &Folder, transcript: &str, piece: Piece<'_>) -> Option<Self> {
+    pub fn of(folder: &Folder, transcript: &str, piece: PieceKey<'_>) -> Option<Self> {
         Self::in_text(&read(folder, transcript), piece)
     }
 
-    fn in_text(text: &str, piece: Piece<'_>) -> Option<Self> {
+    fn in_text(text: &str, piece: PieceKey<'_>) -> Option<Self> {
         let (_, line) = SumsLine::about(text, piece)?;
         // A space that is damaged moves nothing.
         let digits = |sum: &[u8]| <BlockSum>::try_from(sum.get(1..)?).ok();
@@ -192,7 +192,7 @@ impl<'a> SumsLine<'a> {
     }
 
     /// The last line about a piece, and what it says.
-    fn about(text: &'a str, (start, bytes, sha256): Piece<'_>) -> Option<(&'a str, Self)> {
+    fn about(text: &'a str, (start, bytes, sha256): PieceKey<'_>) -> Option<(&'a str, Self)> {
         let tie = digest::hex(sha256);
         let is_about = |line: &Self| (line.start, line.bytes) == (start, bytes) && tie.starts_with(line.tie);
         text.lines().rev().find_map(|line| Some((line, Self::of(line).filter(is_about)?)))

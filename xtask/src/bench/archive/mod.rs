@@ -9,10 +9,10 @@ use clap::ValueEnum;
 use ctxbridge_testkit::transcript::{Kind, Made, Spec, append_turn, generate};
 
 use super::measure::{Pairs, own_peak, program};
-use super::scratch::{Hook, Scratch};
+use super::scratch::{MeasuredHook, Scratch};
 
 #[derive(Debug, clap::Args)]
-pub struct ArchiveArgs {
+pub struct BenchArchiveArgs {
     /// Pairs of runs of a hook; the long ones are run less often
     #[arg(long, default_value_t = 21)]
     runs: usize,
@@ -51,8 +51,8 @@ const SMALL: u64 = 700;
 /// Minutes after which no further case is started.
 const PATIENCE: u64 = 40;
 
-pub fn run(args: &ArchiveArgs) -> Result<bool> {
-    let bench = Bench { begun: Instant::now(), runs: args.runs, scale: if args.quick { 10 } else { 1 } };
+pub fn run(args: &BenchArchiveArgs) -> Result<bool> {
+    let bench = ArchiveBench { begun: Instant::now(), runs: args.runs, scale: if args.quick { 10 } else { 1 } };
     println!("\n{} pairs of runs, medians [lowest – highest]\n", args.runs);
     println!("| what | reference | ratio | target | time | peak memory | reference's |");
     println!("| --- | --- | --- | --- | --- | --- | --- |");
@@ -80,13 +80,13 @@ pub fn run(args: &ArchiveArgs) -> Result<bool> {
     Ok(true)
 }
 
-struct Bench {
+struct ArchiveBench {
     begun: Instant,
     runs: usize,
     scale: u64,
 }
 
-impl Bench {
+impl ArchiveBench {
     /// The hook that the user waits for: one new turn, in sessions that are in the archive already.
     fn prompt(&self) -> Result<()> {
         let mut cases = Vec::new();
@@ -94,7 +94,7 @@ impl Bench {
             let scratch = Scratch::new()?;
             let made = scratch.generate(Kind::Chat, messages, messages * CHAT, messages)?;
             let transcript = only(&made);
-            scratch.hook(Hook::Stop, &transcript)?;
+            scratch.hook(MeasuredHook::Stop, &transcript)?;
             scratch.check(made.human_turns(), made.bytes())?;
             cases.push((messages, scratch, transcript, made.human_turns(), Pairs::default()));
         }
@@ -106,7 +106,7 @@ impl Bench {
                 let (messages, scratch, transcript, ..) = &cases[number];
                 append_turn(transcript, *messages * 1_000 + run as u64)?;
                 let base = scratch.run(&["--version"])?;
-                let own = scratch.hook(Hook::UserPromptSubmit, transcript)?;
+                let own = scratch.hook(MeasuredHook::UserPromptSubmit, transcript)?;
                 // The first run of each warms the file cache.
                 if run > 0 {
                     cases[number].4.push(own, base);
@@ -131,7 +131,7 @@ impl Bench {
             self.in_time()?;
             scratch.forget()?;
             let base = super::measure::measure(&mut reference("hash", &transcript))?;
-            let own = scratch.hook(Hook::Stop, &transcript)?;
+            let own = scratch.hook(MeasuredHook::Stop, &transcript)?;
             if run > 0 {
                 pairs.push(own, base);
             }
@@ -158,13 +158,13 @@ impl Bench {
         scratch.import()?;
         scratch.check(found, 0)?;
         let transcript = &transcripts[0];
-        let restored = scratch.hook_output(Hook::SessionStart, transcript)?;
+        let restored = scratch.hook_output(MeasuredHook::SessionStart, transcript)?;
         ensure!(!restored.trim().is_empty(), "session-start restored nothing: what was measured is no restore");
         let mut pairs = Pairs::default();
         for _ in 0..self.runs {
             self.in_time()?;
             let base = scratch.run(&["--version"])?;
-            pairs.push(scratch.hook(Hook::SessionStart, transcript)?, base);
+            pairs.push(scratch.hook(MeasuredHook::SessionStart, transcript)?, base);
         }
         pairs.print(&format!("`hook session-start`, {what} ({found} in all)"), "`ctxbridge --version`", "≤ 30 ms");
         Ok(())

@@ -6,12 +6,12 @@ use std::collections::HashSet;
 use ctxbridge::archive::search::relevance::{FEATURES, TREE_DEPTH, Tree, Trees};
 
 /// Features of a turn, and if it is wanted.
-pub type Row = ([f64; FEATURES.len()], bool);
+pub type TrainingRow = ([f64; FEATURES.len()], bool);
 
 /// A prompt: the turns that were considered, and if there are any that answer it.
 #[derive(Clone, Debug, Default)]
-pub struct Prompt {
-    pub rows: Vec<Row>,
+pub struct TrainingPrompt {
+    pub rows: Vec<TrainingRow>,
     /// Names of the turns.
     pub turns: Vec<String>,
     pub is_answerable: bool,
@@ -21,7 +21,7 @@ pub struct Prompt {
     pub is_foreign: bool,
 }
 
-impl Prompt {
+impl TrainingPrompt {
     /// Names of the turns that answer it.
     fn wanted(&self) -> impl Iterator<Item = &String> {
         self.rows.iter().zip(&self.turns).filter(|((_, is_wanted), _)| *is_wanted).map(|(_, turn)| turn)
@@ -43,7 +43,7 @@ const LEAVES: usize = 1 << TREE_DEPTH;
 
 /// Outcome of a threshold, in the mean of all cross-validations.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Outcome {
+pub struct ThresholdOutcome {
     /// Shares of answerable prompts that are helped, of lines that are wanted, and of the other prompts that are left alone.
     pub helped: f64,
     pub precision: f64,
@@ -53,7 +53,7 @@ pub struct Outcome {
 /// Fits on all prompts. The thresholds, for English and for other languages, are those that are farthest beyond these goals for real ones: by the
 /// lesser of what they have to spare in helped prompts and in wanted lines, where enough others are left alone. Each prompt is judged by trees
 /// that never saw it, nor the turns that answer it. The outcomes tell if the goals are met; if too few are left alone, nothing is ever recalled.
-pub fn fit(prompts: &[Prompt], goals: [Outcome; 2], most: usize) -> (Trees, [Outcome; 2]) {
+pub fn fit(prompts: &[TrainingPrompt], goals: [ThresholdOutcome; 2], most: usize) -> (Trees, [ThresholdOutcome; 2]) {
     let mut judged: Vec<(usize, Vec<f64>)> = Vec::new();
     for round in 0..ROUNDS {
         let fold_of: Vec<usize> = (0..prompts.len() as u64).map(|at| random(round, at) as usize % FOLDS).collect();
@@ -75,15 +75,16 @@ pub fn fit(prompts: &[Prompt], goals: [Outcome; 2], most: usize) -> (Trees, [Out
             let threshold = f64::from(step) / 20.0;
             (threshold, outcome(prompts, &judged, threshold, most))
         });
-        let spare = |outcome: &Outcome| (outcome.helped - goal.helped).min(outcome.precision - goal.precision);
+        let spare = |outcome: &ThresholdOutcome| (outcome.helped - goal.helped).min(outcome.precision - goal.precision);
         let fits = outcomes.filter(|(_, outcome)| outcome.silent >= goal.silent);
-        fits.max_by(|one, other| spare(&one.1).total_cmp(&spare(&other.1))).unwrap_or((f64::INFINITY, Outcome::default()))
+        fits.max_by(|one, other| spare(&one.1).total_cmp(&spare(&other.1)))
+            .unwrap_or((f64::INFINITY, ThresholdOutcome::default()))
     });
-    let all: Vec<&Row> = prompts.iter().flat_map(|prompt| &prompt.rows).collect();
+    let all: Vec<&TrainingRow> = prompts.iter().flat_map(|prompt| &prompt.rows).collect();
     (Trees { thresholds: best.map(|(threshold, _)| threshold), ..boost(&all) }, best.map(|(_, outcome)| outcome))
 }
 
-fn outcome(prompts: &[Prompt], judged: &[(usize, Vec<f64>)], threshold: f64, most: usize) -> Outcome {
+fn outcome(prompts: &[TrainingPrompt], judged: &[(usize, Vec<f64>)], threshold: f64, most: usize) -> ThresholdOutcome {
     let (mut asked, mut helped, mut lines, mut wanted, mut others, mut silent) = (0, 0, 0, 0, 0, 0);
     for (at, odds) in judged {
         let mut told: Vec<(f64, bool)> =
@@ -103,7 +104,7 @@ fn outcome(prompts: &[Prompt], judged: &[(usize, Vec<f64>)], threshold: f64, mos
         }
     }
     let share = |part: usize, of: usize| part as f64 / of.max(1) as f64;
-    Outcome { helped: share(helped, asked), precision: share(wanted, lines), silent: share(silent, others) }
+    ThresholdOutcome { helped: share(helped, asked), precision: share(wanted, lines), silent: share(silent, others) }
 }
 
 /// A number for a place, the same in each run.
@@ -114,13 +115,14 @@ fn random(seed: u64, at: u64) -> u64 {
     mixed ^ mixed >> 31
 }
 
-fn boost(rows: &[&Row]) -> Trees {
+fn boost(rows: &[&TrainingRow]) -> Trees {
     let wanted = rows.iter().filter(|(_, is_wanted)| *is_wanted).count().max(1) as f64;
     let intercept = (wanted / (rows.len() as f64 - wanted).max(1.0)).ln();
     let mut odds = vec![intercept; rows.len()];
     let thresholds: Vec<Vec<f64>> = (0..FEATURES.len()).map(|feature| quantiles(rows, feature)).collect();
-    let bins =
-        |row: &&Row| std::array::from_fn(|feature| thresholds[feature].partition_point(|threshold| *threshold < row.0[feature]));
+    let bins = |row: &&TrainingRow| {
+        std::array::from_fn(|feature| thresholds[feature].partition_point(|threshold| *threshold < row.0[feature]))
+    };
     let bins: Vec<[usize; FEATURES.len()]> = rows.iter().map(bins).collect();
     let mut trees = Vec::with_capacity(TREES);
     for number in 0..TREES as u64 {
@@ -186,7 +188,7 @@ fn grow(tree: &mut Tree, at: usize, part: Vec<usize>, known: &Known<'_>) {
 }
 
 /// Values of a feature at equal distances in the order of rows. They are written with four decimals.
-fn quantiles(rows: &[&Row], feature: usize) -> Vec<f64> {
+fn quantiles(rows: &[&TrainingRow], feature: usize) -> Vec<f64> {
     let mut values: Vec<f64> = rows.iter().map(|(features, _)| features[feature]).collect();
     values.sort_by(f64::total_cmp);
     let mut picked: Vec<f64> = (1..QUANTILES)
@@ -203,13 +205,13 @@ mod tests {
 
     #[test]
     fn what_tells_is_learned_and_what_does_not_is_left() {
-        let prompts: Vec<Prompt> = (0..200_u64)
+        let prompts: Vec<TrainingPrompt> = (0..200_u64)
             .map(|at| {
                 let mut features = [0.0; FEATURES.len()];
                 features[3] = (random(1, at) % 100) as f64 / 100.0;
                 features[5] = (random(2, at) % 100) as f64 / 100.0;
                 let is_wanted = features[3] > 0.6;
-                Prompt {
+                TrainingPrompt {
                     rows: vec![(features, is_wanted)],
                     turns: vec![at.to_string()],
                     is_answerable: is_wanted,
@@ -218,7 +220,7 @@ mod tests {
                 }
             })
             .collect();
-        let goal = Outcome { helped: 0.9, precision: 0.9, silent: 0.9 };
+        let goal = ThresholdOutcome { helped: 0.9, precision: 0.9, silent: 0.9 };
         let (trees, outcomes) = fit(&prompts, [goal; 2], 1);
         for (outcome, threshold) in outcomes.into_iter().zip(trees.thresholds) {
             assert!(outcome.helped > 0.9 && outcome.precision > 0.9 && outcome.silent > 0.9, "{outcome:?}");

@@ -10,13 +10,13 @@ use serde::Deserialize;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Unrelated {
-    pub prompts: Vec<Prompt>,
+    pub prompts: Vec<ForeignPrompt>,
 }
 
 /// One prompt.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Prompt {
+pub struct ForeignPrompt {
     pub id: String,
     /// The project it is typed in.
     pub project: String,

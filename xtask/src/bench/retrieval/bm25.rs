@@ -6,7 +6,7 @@ use ctxbridge::archive::search::query::QueryTerms;
 use ctxbridge::archive::search::tokens::Tokenizer;
 use rusqlite::{Connection, params};
 
-use super::dataset::{Dataset, Question, Turn};
+use super::dataset::{Dataset, DatasetTurn, Question};
 use super::metric::DEEPEST;
 
 /// The words of all turns, in memory.
@@ -56,8 +56,8 @@ impl Bm25 {
     }
 }
 
-fn texts(turn: &Turn) -> [String; 4] {
-    let all = |of: &dyn Fn(&super::dataset::Step) -> String| turn.steps.iter().map(of).collect::<Vec<_>>().join("\n");
+fn texts(turn: &DatasetTurn) -> [String; 4] {
+    let all = |of: &dyn Fn(&super::dataset::DatasetStep) -> String| turn.steps.iter().map(of).collect::<Vec<_>>().join("\n");
     let input = all(&|step| format!("{} {}", step.tool, step.input));
     [turn.prompt.clone(), turn.answer.clone(), input, all(&|step| step.output.clone())]
 }

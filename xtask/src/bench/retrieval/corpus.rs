@@ -60,7 +60,7 @@ impl Corpus {
         }
         let turns = dataset.sessions.iter().flat_map(|session| &session.turns);
         let turns = turns.map(|turn| (sessions::turn_id(&turn.id), turn.id.clone())).collect();
-        let of_session = |session: &super::dataset::Session| {
+        let of_session = |session: &super::dataset::DatasetSession| {
             let id = session.id.clone();
             session.turns.iter().map(|turn| turn.id.clone()).map(move |turn| (turn, id.clone())).collect::<Vec<_>>()
         };

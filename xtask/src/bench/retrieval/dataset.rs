@@ -15,30 +15,30 @@ use serde_json::Value;
 pub struct Dataset {
     /// Its name in reports.
     pub name: String,
-    pub sessions: Vec<Session>,
+    pub sessions: Vec<DatasetSession>,
     pub questions: Vec<Question>,
 }
 
 /// One conversation.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Session {
+pub struct DatasetSession {
     pub id: String,
     /// The folder that the client worked in.
     pub project: String,
-    pub turns: Vec<Turn>,
+    pub turns: Vec<DatasetTurn>,
 }
 
 /// A prompt with its answer and tool calls.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Turn {
+pub struct DatasetTurn {
     pub id: String,
     #[serde(with = "time")]
     pub at: Timestamp,
     pub prompt: String,
     #[serde(default)]
-    pub steps: Vec<Step>,
+    pub steps: Vec<DatasetStep>,
     #[serde(default)]
     pub answer: String,
 }
@@ -46,7 +46,7 @@ pub struct Turn {
 /// A call of a tool.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Step {
+pub struct DatasetStep {
     pub tool: String,
     pub input: Value,
     pub output: String,

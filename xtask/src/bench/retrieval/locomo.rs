@@ -12,7 +12,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::dataset::{Dataset, Question, Session, Turn};
+use super::dataset::{Dataset, DatasetSession, DatasetTurn, Question};
 
 /// Their categories from 1 on; the fifth has no answer in the dialogue.
 const KINDS: [&str; 4] = ["multi-hop", "temporal", "open-domain", "single-hop"];
@@ -65,12 +65,12 @@ fn conversation(name: &str, value: &Value, dataset: &mut Dataset) -> Result<()> 
             let dialogue = identifiers(&line.dia_id).pop().with_context(|| format!("{key} has a line `{}`", line.dia_id))?;
             let caption = line.blip_caption.map_or_else(String::new, |caption| format!(" [image: {caption}]"));
             let prompt = format!("{}: {}{caption}", line.speaker, line.text);
-            turns.push(Turn { id: format!("{name}-{dialogue}"), at, prompt, steps: Vec::new(), answer: String::new() });
+            turns.push(DatasetTurn { id: format!("{name}-{dialogue}"), at, prompt, steps: Vec::new(), answer: String::new() });
             last = last.max(at);
             at = at.checked_add(SignedDuration::from_mins(1))?;
             known.insert(dialogue);
         }
-        dataset.sessions.push(Session { id: format!("{name}-{number}"), project: project.clone(), turns });
+        dataset.sessions.push(DatasetSession { id: format!("{name}-{number}"), project: project.clone(), turns });
     }
     let asked_at = last.checked_add(SignedDuration::from_hours(24))?;
     for (number, asked) in Vec::<Asked>::deserialize(&value["qa"])?.into_iter().enumerate() {

@@ -28,7 +28,7 @@ use self::bm25::Bm25;
 use self::configurations::BASELINE;
 pub use self::corpus::Corpus;
 pub use self::dataset::{Dataset, Question};
-use self::report::Row;
+use self::report::ConfigurationResult;
 use self::vectors::{Exact, Remembering};
 use crate::tools::{root, target};
 
@@ -102,7 +102,7 @@ pub fn run(args: &RetrievalArgs) -> Result<bool> {
 /// Each half of the questions on real sessions, asked of an archive with all of them.
 fn on_real_sessions(folder: &Path, mut model: Option<&mut EmbeddingModel>, args: &RetrievalArgs) -> Result<bool> {
     let mut corpus = real::archive(folder)?;
-    for half in real::Half::all(&corpus, args.by_kind)? {
+    for half in real::QuestionHalf::all(&corpus, args.by_kind)? {
         let rows = rows(&half.dataset, &mut corpus, model.as_deref_mut(), &args.only)?;
         if args.json {
             println!("{}", serde_json::to_string_pretty(&report::json(&half.dataset, &rows))?);
@@ -116,7 +116,12 @@ fn on_real_sessions(folder: &Path, mut model: Option<&mut EmbeddingModel>, args:
 /// The name of the row that compares vectors as the model made them.
 const EXACT: &str = "dense, no stage, vectors in full";
 
-fn rows(dataset: &Dataset, corpus: &mut Corpus, model: Option<&mut EmbeddingModel>, only: &[String]) -> Result<Vec<Row>> {
+fn rows(
+    dataset: &Dataset,
+    corpus: &mut Corpus,
+    model: Option<&mut EmbeddingModel>,
+    only: &[String],
+) -> Result<Vec<ConfigurationResult>> {
     let is_wanted = |name: &str| only.is_empty() || only.iter().any(|text| name.contains(text.as_str()));
     let has_model = model.is_some();
     let mut configurations = configurations::all(has_model);
@@ -124,7 +129,7 @@ fn rows(dataset: &Dataset, corpus: &mut Corpus, model: Option<&mut EmbeddingMode
     let mut rows = Vec::with_capacity(configurations.len() + 1);
     let sessions = corpus.sessions().clone();
     let row = |name: &str, mode, ask: &mut dyn FnMut(&Question) -> Result<Vec<String>>| {
-        let mut row = Row { name: name.to_owned(), mode, ranks: Vec::new(), session_ranks: Vec::new() };
+        let mut row = ConfigurationResult { name: name.to_owned(), mode, ranks: Vec::new(), session_ranks: Vec::new() };
         for question in &dataset.questions {
             let found = ask(question)?;
             row.ranks.push(metric::ranks(&found, &question.evidence));

@@ -16,7 +16,7 @@ pub const HALVES: [(&str, &str); 2] = [("entire-cli", "for tuning"), ("cipher-ev
 /// A file of questions and prompts. fixtures/retrieval/real/README.md describes it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct LabelFile {
+struct QuestionFile {
     questions: Vec<LabeledQuestion>,
     prompts: Vec<LabeledPrompt>,
 }
@@ -55,7 +55,7 @@ pub struct UnrelatedPrompt {
 
 /// One of the halves.
 #[derive(Debug)]
-pub struct Half {
+pub struct QuestionHalf {
     /// Its questions; there are no sessions in it.
     pub dataset: Dataset,
     /// The languages of the questions, such as `de`.
@@ -63,7 +63,7 @@ pub struct Half {
     pub prompts: Vec<UnrelatedPrompt>,
 }
 
-impl Half {
+impl QuestionHalf {
     /// Reads all halves, for an archive of the sessions. Questions are grouped by language, or by kind.
     pub fn all(corpus: &Corpus, by_kind: bool) -> Result<Vec<Self>> {
         HALVES.into_iter().map(|(name, use_of_it)| Self::read(name, use_of_it, corpus, by_kind)).collect()
@@ -72,7 +72,7 @@ impl Half {
     fn read(name: &str, use_of_it: &str, corpus: &Corpus, by_kind: bool) -> Result<Self> {
         let path = root().join("fixtures/retrieval/real").join(name).with_extension("json");
         let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        let file: LabelFile = serde_json::from_str(&text).with_context(|| format!("{} cannot be used", path.display()))?;
+        let file: QuestionFile = serde_json::from_str(&text).with_context(|| format!("{} cannot be used", path.display()))?;
         let mut half = Self {
             dataset: Dataset { name: format!("{name}, {use_of_it}"), ..Dataset::default() },
             languages: Vec::new(),

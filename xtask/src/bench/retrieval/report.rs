@@ -14,7 +14,7 @@ use super::metric::{DEPTHS, Score};
 const TARGET: f64 = 10.0;
 
 /// Results of one configuration on all questions.
-pub struct Row {
+pub struct ConfigurationResult {
     pub name: String,
     pub mode: Mode,
     /// The ranks of each question's evidence.
@@ -23,7 +23,7 @@ pub struct Row {
     pub session_ranks: Vec<Option<usize>>,
 }
 
-impl Row {
+impl ConfigurationResult {
     fn score(&self, dataset: &Dataset, is_wanted: impl Fn(&Question) -> bool) -> Score {
         let questions = dataset.questions.iter().zip(&self.ranks);
         Score::mean(questions.filter(|(question, _)| is_wanted(question)).map(|(_, ranks)| Score::of(ranks)))
@@ -41,7 +41,7 @@ impl Row {
 }
 
 /// The whole report on a dataset, asked of this many turns.
-pub fn table(dataset: &Dataset, turns: usize, rows: &[Row]) -> String {
+pub fn table(dataset: &Dataset, turns: usize, rows: &[ConfigurationResult]) -> String {
     let kinds = kinds(dataset);
     let questions = dataset.questions.len();
     let mut text =
@@ -71,13 +71,13 @@ pub fn table(dataset: &Dataset, turns: usize, rows: &[Row]) -> String {
 }
 
 /// The same for programs, with the ranks of each question's evidence.
-pub fn json(dataset: &Dataset, rows: &[Row]) -> Value {
+pub fn json(dataset: &Dataset, rows: &[ConfigurationResult]) -> Value {
     let kinds = kinds(dataset);
     let score = |score: Score| {
         let [at_5, at_10, at_20] = score.recall;
         json!({ "recall_at_5": at_5, "recall_at_10": at_10, "recall_at_20": at_20, "mrr": score.reciprocal_rank })
     };
-    let row = |row: &Row| {
+    let row = |row: &ConfigurationResult| {
         let of_kind = |kind: &str| (kind.to_owned(), score(row.score(dataset, |question| question.kind == kind)));
         let questions = dataset.questions.iter().zip(&row.ranks);
         let ranks = questions.map(|(question, ranks)| (question.id.clone(), json!(ranks)));
@@ -95,7 +95,7 @@ pub fn json(dataset: &Dataset, rows: &[Row]) -> Value {
 }
 
 /// Points of recall@10 by which the complete configuration exceeds BM25 alone.
-fn gain(dataset: &Dataset, rows: &[Row]) -> Option<f64> {
+fn gain(dataset: &Dataset, rows: &[ConfigurationResult]) -> Option<f64> {
     let recall = |name: &str| Some(rows.iter().find(|row| row.name == name)?.all(dataset).recall_at_10());
     Some(100.0 * (recall(COMPLETE)? - recall(BASELINE)?))
 }
@@ -122,7 +122,7 @@ mod tests {
         };
         let questions = vec![question("1", "time"), question("2", "error")];
         let dataset = Dataset { name: "tiny".into(), questions, ..Dataset::default() };
-        let row = |name: &str, mode, first, second| Row {
+        let row = |name: &str, mode, first, second| ConfigurationResult {
             name: name.into(),
             mode,
             ranks: vec![vec![first], vec![second]],

@@ -8,10 +8,10 @@ use ctxbridge::common::digest;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
-use super::dataset::{Session, Turn};
+use super::dataset::{DatasetSession, DatasetTurn};
 
 /// Writes a session's transcript below a folder of projects.
-pub fn write(session: &Session, projects: &Path) -> Result<PathBuf> {
+pub fn write(session: &DatasetSession, projects: &Path) -> Result<PathBuf> {
     let folder = projects.join(session.project.replace(|c: char| !c.is_ascii_alphanumeric(), "-"));
     fs::create_dir_all(&folder)?;
     let id = uuid(&format!("session {}", session.id));
@@ -47,7 +47,7 @@ struct Lines<'a> {
 }
 
 impl Lines<'_> {
-    fn turn(&mut self, turn: &Turn) {
+    fn turn(&mut self, turn: &DatasetTurn) {
         let mut at = turn.at;
         let first = spelled(u128::from_be_bytes(turn_id(&turn.id)));
         self.line(first, at, "user", json!({ "role": "user", "content": turn.prompt }));

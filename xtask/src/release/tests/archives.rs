@@ -10,7 +10,7 @@ use super::super::{NAME, REPOSITORY, SUMMARY};
 use crate::tools::root;
 
 /// Names and modes of the files in an archive.
-fn members(target: &Target, archive: &[u8]) -> Vec<(String, u32)> {
+fn members(target: &ReleaseTarget, archive: &[u8]) -> Vec<(String, u32)> {
     if target.is_windows() {
         let mut zip = zip::ZipArchive::new(Cursor::new(archive)).unwrap();
         let count = zip.len();

@@ -46,7 +46,7 @@ fn the_scoop_manifest_has_an_address_and_a_checksum_for_each_system() {
     let manifest: Value = serde_json::from_str(&release.read("ctxbridge.json")).unwrap();
     assert_eq!(manifest["version"], VERSION);
     for (name, triple) in [("64bit", "x86_64-pc-windows-msvc"), ("arm64", "aarch64-pc-windows-msvc")] {
-        let target = Target::named(triple).unwrap();
+        let target = ReleaseTarget::named(triple).unwrap();
         let of_target = &manifest["architecture"][name];
         assert_eq!(of_target["url"], format!("{BASE}/{}", target.archive()));
         assert_eq!(of_target["hash"], release.sha256(target));
@@ -64,7 +64,7 @@ fn the_installer_for_windows_has_its_checksums() {
     let release = Release::finished(&TARGETS, Some(BASE));
     let script = release.read("install.ps1");
     for (machine, triple) in [("AMD64", "x86_64-pc-windows-msvc"), ("ARM64", "aarch64-pc-windows-msvc")] {
-        let target = Target::named(triple).unwrap();
+        let target = ReleaseTarget::named(triple).unwrap();
         let case = format!("'{machine}' {{ $name = '{}'; $expected = '{}' }}", target.stem(), release.sha256(target));
         assert!(script.contains(&case), "{script}");
     }

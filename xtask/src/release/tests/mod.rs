@@ -14,7 +14,7 @@ use tempfile::TempDir;
 
 use super::finish::finish;
 use super::pack::pack;
-use super::targets::{TARGETS, Target};
+use super::targets::{ReleaseTarget, TARGETS};
 use super::{Archives, VERSION};
 
 /// Does what its first argument says. The second line differs for each system, and so do the checksums.
@@ -35,7 +35,7 @@ struct Release {
 
 impl Release {
     /// Packs the stand-in for some systems.
-    fn packed(targets: &[Target]) -> Self {
+    fn packed(targets: &[ReleaseTarget]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         for target in targets {
             let binary = stand_in(folder.path(), target.triple);
@@ -45,7 +45,7 @@ impl Release {
         Self { folder }
     }
 
-    fn finished(targets: &[Target], url: Option<&str>) -> Self {
+    fn finished(targets: &[ReleaseTarget], url: Option<&str>) -> Self {
         let release = Self::packed(targets);
         let is_partial = targets.len() < TARGETS.len();
         finish(&Archives::read(release.path(), is_partial).unwrap(), url).unwrap();
@@ -60,7 +60,7 @@ impl Release {
         fs::read_to_string(self.path().join(name)).unwrap()
     }
 
-    fn sha256(&self, target: &Target) -> String {
+    fn sha256(&self, target: &ReleaseTarget) -> String {
         ctxbridge::common::digest::of_file(&self.path().join(target.archive())).unwrap()
     }
 }
@@ -74,7 +74,7 @@ fn stand_in(folder: &Path, comment: &str) -> PathBuf {
 
 /// The system that the tests run on.
 #[cfg(unix)]
-fn host() -> &'static Target {
+fn host() -> &'static ReleaseTarget {
     let os = if cfg!(target_os = "macos") { "darwin" } else { std::env::consts::OS };
     let cpu = if cfg!(target_arch = "aarch64") { "arm64" } else { "x64" };
     TARGETS.iter().find(|target| (target.npm_os, target.npm_cpu) == (os, cpu)).unwrap()

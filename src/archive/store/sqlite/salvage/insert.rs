@@ -6,7 +6,7 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, Result, Statement};
 
 use super::lost::LostTranscript;
-use super::shapes::Shape;
+use super::shapes::TableShape;
 use super::walk::RowSink;
 
 /// The new archive.
@@ -38,7 +38,7 @@ impl<'a> NewArchive<'a> {
 impl RowSink for NewArchive<'_> {
     type Error = rusqlite::Error;
 
-    fn row(&mut self, shape: &Shape, rowid: Option<i64>, values: &[ValueRef<'_>]) -> Result<()> {
+    fn row(&mut self, shape: &TableShape, rowid: Option<i64>, values: &[ValueRef<'_>]) -> Result<()> {
         if let ("sqlite_sequence", [ValueRef::Text(table), ValueRef::Integer(highest)]) = (&*shape.table, values) {
             // No other table of ours keeps it.
             if *table == b"dictionaries" {
@@ -52,7 +52,7 @@ impl RowSink for NewArchive<'_> {
         insert.raw_execute().map(drop)
     }
 
-    fn torn_row(&mut self, shape: &Shape, rowid: Option<i64>, values: &[ValueRef<'_>]) {
+    fn torn_row(&mut self, shape: &TableShape, rowid: Option<i64>, values: &[ValueRef<'_>]) {
         // Their state is the last and longest of their columns, and they are known without it.
         let ("transcripts", [_, ValueRef::Integer(session), ValueRef::Text(path), agent, ..], Some(key)) =
             (&*shape.name, values, rowid)
@@ -65,7 +65,7 @@ impl RowSink for NewArchive<'_> {
         self.torn.push(known);
     }
 
-    fn is_plausible(&mut self, query: &str, shape: &Shape, rowid: Option<i64>, values: &[ValueRef<'_>]) -> Result<bool> {
+    fn is_plausible(&mut self, query: &str, shape: &TableShape, rowid: Option<i64>, values: &[ValueRef<'_>]) -> Result<bool> {
         let mut select = self.db.prepare_cached(query)?;
         let expected = select.parameter_count();
         for (number, value) in (1..=expected).zip(shape.parameters(rowid, values)) {
@@ -76,7 +76,7 @@ impl RowSink for NewArchive<'_> {
     }
 }
 
-fn bind(insert: &mut Statement<'_>, shape: &Shape, rowid: Option<i64>, values: &[ValueRef<'_>]) -> Result<()> {
+fn bind(insert: &mut Statement<'_>, shape: &TableShape, rowid: Option<i64>, values: &[ValueRef<'_>]) -> Result<()> {
     for (number, value) in (1..).zip(shape.parameters(rowid, values)) {
         insert.raw_bind_parameter(number, ToSqlOutput::Borrowed(value))?;
     }

@@ -18,7 +18,7 @@ pub type SoundPage<'a> = &'a dyn Fn(u32, &[u8]) -> bool;
 
 /// Condition of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Condition {
+enum PageCondition {
     Bad,
     Unseen,
     /// It belongs to a tree or to a record, or is free.
@@ -30,7 +30,7 @@ enum Condition {
 pub(super) struct DatabasePages {
     file: File,
     log: Option<DatabaseLog>,
-    conditions: Vec<Condition>,
+    conditions: Vec<PageCondition>,
     /// Bytes of each page that are not reserved.
     pub usable: usize,
     /// Number of pages that the header says there are; `None` if the header is damaged.
@@ -49,13 +49,13 @@ impl DatabasePages {
         let file_pages = u32::try_from(bytes / PAGE_BYTES as u64).unwrap_or(u32::MAX - 1);
         let log = DatabaseLog::open(path)?;
         let count = log.as_ref().map_or(file_pages, |log| file_pages.max(log.page_count(file_pages)));
-        let conditions = vec![Condition::Unseen; count as usize];
+        let conditions = vec![PageCondition::Unseen; count as usize];
         let mut pages = Self { file, log, conditions, usable: PAGE_BYTES, expected: None, first_trunk: 0, schema_version: 0 };
         for number in 1..=count {
             // The log has checksums of its own.
             let is_logged = || pages.log.as_ref().is_some_and(|log| log.page(number).is_some());
             if pages.is_lost(number) || !pages.page(number).is_some_and(|page| is_logged() || is_sound(number, &page)) {
-                pages.set(number, Condition::Bad);
+                pages.set(number, PageCondition::Bad);
             }
         }
         if let Some(header) = pages.page(1).filter(|page| is_header(page)) {
@@ -65,7 +65,7 @@ impl DatabasePages {
             pages.schema_version = u32_at(&header, 60).unwrap_or_default();
         } else {
             if count > 0 {
-                pages.set(1, Condition::Bad);
+                pages.set(1, PageCondition::Bad);
             }
             pages.usable = pages.guess_usable();
         }
@@ -84,7 +84,7 @@ impl DatabasePages {
 
     /// Reads a page; `None` if it is bad, or there is none.
     pub fn page(&self, number: u32) -> Option<Vec<u8>> {
-        if matches!(self.condition(number)?, Condition::Bad) {
+        if matches!(self.condition(number)?, PageCondition::Bad) {
             return None;
         }
         let logged = self.log.as_ref().and_then(|log| log.page(number));
@@ -93,33 +93,33 @@ impl DatabasePages {
 
     /// Reads a page that nothing was found to belong to.
     pub fn unseen_page(&self, number: u32) -> Option<Vec<u8>> {
-        if self.condition(number)? == Condition::Unseen { self.page(number) } else { None }
+        if self.condition(number)? == PageCondition::Unseen { self.page(number) } else { None }
     }
 
     /// Notes that a page belongs to something.
     pub fn take(&mut self, number: u32) {
-        if self.condition(number) == Some(Condition::Unseen) {
-            self.set(number, Condition::Taken);
+        if self.condition(number) == Some(PageCondition::Unseen) {
+            self.set(number, PageCondition::Taken);
         }
     }
 
     /// Gives back a page that belongs to nothing after all.
     pub fn give_back(&mut self, number: u32) {
-        if self.condition(number) == Some(Condition::Taken) {
-            self.set(number, Condition::Unseen);
+        if self.condition(number) == Some(PageCondition::Taken) {
+            self.set(number, PageCondition::Unseen);
         }
     }
 
     /// Numbers of the pages that cannot be trusted.
     pub fn bad(&self) -> Vec<u32> {
-        (1..).zip(&self.conditions).filter(|(_, condition)| **condition == Condition::Bad).map(|(number, _)| number).collect()
+        (1..).zip(&self.conditions).filter(|(_, condition)| **condition == PageCondition::Bad).map(|(number, _)| number).collect()
     }
 
-    fn condition(&self, number: u32) -> Option<Condition> {
+    fn condition(&self, number: u32) -> Option<PageCondition> {
         self.conditions.get(number.checked_sub(1)? as usize).copied()
     }
 
-    fn set(&mut self, number: u32, condition: Condition) {
+    fn set(&mut self, number: u32, condition: PageCondition) {
         if let Some(known) = self.conditions.get_mut(number.wrapping_sub(1) as usize) {
             *known = condition;
         }

@@ -27,7 +27,7 @@ struct Column {
 
 /// A b-tree of the schema: a table, or an index.
 #[derive(Clone, Debug)]
-pub(super) struct Shape {
+pub(super) struct TableShape {
     /// Its name in the schema.
     pub name: String,
     /// The table.
@@ -47,7 +47,7 @@ const BLOB_BYTES: [(&str, usize); 4] = [("sha256", 32), ("checked", 32), ("uuid"
 /// Start of each dictionary of zstd. The tables of words have records that are alike otherwise.
 const DICTIONARY_MAGIC: [u8; 4] = 0xec30_a437_u32.to_le_bytes();
 
-impl Shape {
+impl TableShape {
     /// `true` if a record can be of this b-tree.
     pub fn fits(&self, values: &[ValueRef<'_>]) -> bool {
         values.len() >= self.least_columns && self.begins(values)
@@ -59,7 +59,7 @@ impl Shape {
             && self.columns.iter().zip(values).all(|(column, value)| column.fits(*value, &self.table))
     }
 
-    /// The statement that adds a row of so many columns, of which [`Shape::parameters`] are the values.
+    /// The statement that adds a row of so many columns, of which [`TableShape::parameters`] are the values.
     pub fn insert(&self, columns: usize) -> String {
         let mut names: Vec<&str> = self.columns.iter().take(columns).map(|column| column.name.as_str()).collect();
         if self.has_rowid && !self.columns.iter().any(|column| column.is_rowid) {
@@ -69,7 +69,7 @@ impl Shape {
         format!("INSERT OR IGNORE INTO {} ({}) VALUES ({places})", self.table, names.join(", "))
     }
 
-    /// The values of a row for [`Shape::insert`].
+    /// The values of a row for [`TableShape::insert`].
     pub fn parameters<'a>(&'a self, rowid: Option<i64>, values: &'a [ValueRef<'a>]) -> impl Iterator<Item = ValueRef<'a>> {
         let key = ValueRef::Integer(rowid.unwrap_or_default());
         let has_key = self.columns.iter().any(|column| column.is_rowid);
@@ -78,7 +78,7 @@ impl Shape {
     }
 
     /// The query that answers 1 for a row whose values make sense beside those of other tables, where others have records of the same
-    /// shape. It has the parameters of [`Shape::insert`].
+    /// shape. It has the parameters of [`TableShape::insert`].
     pub fn plausible(&self) -> Option<&'static str> {
         Some(match self.name.as_str() {
             // In older generations, of which no length is known, this tells a position from a time.
@@ -122,7 +122,7 @@ impl Column {
 }
 
 /// Shapes of all b-trees that do not derive from others: tables first.
-pub(super) fn shapes(db: &Connection) -> Result<Vec<Shape>> {
+pub(super) fn shapes(db: &Connection) -> Result<Vec<TableShape>> {
     let (mut tables, mut indexes) = (vec![sequence()], Vec::new());
     for table in rows::tables(db)? {
         let columns = columns(db, &table)?;
@@ -142,18 +142,18 @@ pub(super) fn shapes(db: &Connection) -> Result<Vec<Shape>> {
         indexes.extend(indexes_of(db, &table, has_rowid, &columns)?);
         let columns: Vec<Column> = ordered.into_iter().map(|(column, _)| column).collect();
         let least_columns = columns.len().saturating_sub(added);
-        tables.push(Shape { name: table.clone(), table, has_rowid, has_rows: true, columns, least_columns });
+        tables.push(TableShape { name: table.clone(), table, has_rowid, has_rows: true, columns, least_columns });
     }
     tables.append(&mut indexes);
     Ok(tables)
 }
 
 /// The table of the highest rowids there were, which SQLite makes itself.
-fn sequence() -> Shape {
+fn sequence() -> TableShape {
     let column = |name: &str, kind| Column { name: name.to_owned(), kind, is_nullable: false, is_rowid: false };
     let name = || "sqlite_sequence".to_owned();
     let columns = vec![column("name", ValueKind::Text), column("seq", ValueKind::Integer)];
-    Shape { name: name(), table: name(), has_rowid: true, has_rows: true, columns, least_columns: 2 }
+    TableShape { name: name(), table: name(), has_rowid: true, has_rows: true, columns, least_columns: 2 }
 }
 
 /// Columns of a table as they were declared, each with its position in the key, or 0.
@@ -175,7 +175,7 @@ fn columns(db: &Connection, table: &str) -> Result<Vec<(Column, u32)>> {
 }
 
 /// Indexes of a table: a record has the columns of the index, and then those of the key that are missing.
-fn indexes_of(db: &Connection, table: &str, has_rowid: bool, columns: &[(Column, u32)]) -> Result<Vec<Shape>> {
+fn indexes_of(db: &Connection, table: &str, has_rowid: bool, columns: &[(Column, u32)]) -> Result<Vec<TableShape>> {
     let mut list = db.prepare("SELECT name, origin, partial FROM pragma_index_list(?1)")?;
     let mut read = db.prepare("SELECT cid FROM pragma_index_xinfo(?1) ORDER BY seqno")?;
     let mut found = Vec::new();
@@ -195,7 +195,7 @@ fn indexes_of(db: &Connection, table: &str, has_rowid: bool, columns: &[(Column,
         };
         let is_whole = (0_i64..).zip(columns).all(|(number, _)| numbers.contains(&number));
         let columns: Vec<Column> = numbers.iter().map(column).collect();
-        found.push(Shape {
+        found.push(TableShape {
             name,
             table: table.to_owned(),
             has_rowid: false,

@@ -6,23 +6,23 @@ use super::btree::{BtreePage, Cell, PageKind, u32_at};
 use super::freelist::take_free_pages;
 use super::pages::DatabasePages;
 use super::record::{decode, decode_begin};
-use super::shapes::Shape;
+use super::shapes::TableShape;
 
 /// Receives the rows that were found.
 pub(super) trait RowSink {
     type Error;
 
     /// Takes a row.
-    fn row(&mut self, shape: &Shape, rowid: Option<i64>, values: &[ValueRef<'_>]) -> Result<(), Self::Error>;
+    fn row(&mut self, shape: &TableShape, rowid: Option<i64>, values: &[ValueRef<'_>]) -> Result<(), Self::Error>;
 
     /// Takes the first values of a row whose others are lost.
-    fn torn_row(&mut self, shape: &Shape, rowid: Option<i64>, values: &[ValueRef<'_>]);
+    fn torn_row(&mut self, shape: &TableShape, rowid: Option<i64>, values: &[ValueRef<'_>]);
 
     /// Answers `true` if a row makes sense beside those that were taken.
     fn is_plausible(
         &mut self,
         query: &str,
-        shape: &Shape,
+        shape: &TableShape,
         rowid: Option<i64>,
         values: &[ValueRef<'_>],
     ) -> Result<bool, Self::Error>;
@@ -38,7 +38,7 @@ struct Root {
 /// Goes through a file.
 pub(super) struct Walk<'a> {
     pages: DatabasePages,
-    shapes: &'a [Shape],
+    shapes: &'a [TableShape],
     /// Names of the shapes whose trees could not be followed to the end.
     broken: Vec<&'a str>,
     /// Records that could not be placed, and cells that could not be read.
@@ -46,7 +46,7 @@ pub(super) struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    pub fn new(pages: DatabasePages, shapes: &'a [Shape]) -> Self {
+    pub fn new(pages: DatabasePages, shapes: &'a [TableShape]) -> Self {
         Self { pages, shapes, broken: Vec::new(), unplaced: 0 }
     }
 
@@ -144,7 +144,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Passes on the rows of a tree; `false` if a part of it could not be reached.
-    fn tree<S: RowSink>(&mut self, root: u32, shape: &Shape, sink: &mut S) -> Result<bool, S::Error> {
+    fn tree<S: RowSink>(&mut self, root: u32, shape: &TableShape, sink: &mut S) -> Result<bool, S::Error> {
         let (mut stack, mut is_whole) = (vec![root], true);
         while let Some(number) = stack.pop() {
             match self.tree_page(number, shape, sink)? {
@@ -157,7 +157,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Passes on the rows of a page of a tree, and returns the pages below it. `None` if it is none of the tree's.
-    fn tree_page<S: RowSink>(&mut self, number: u32, shape: &Shape, sink: &mut S) -> Result<Option<Vec<u32>>, S::Error> {
+    fn tree_page<S: RowSink>(&mut self, number: u32, shape: &TableShape, sink: &mut S) -> Result<Option<Vec<u32>>, S::Error> {
         let Some(page) = self.pages.unseen_page(number) else { return Ok(None) };
         let usable = self.pages.usable;
         let parsed = BtreePage::parse(number, &page, usable).filter(|parsed| parsed.kind.is_table() == shape.has_rowid);
@@ -188,7 +188,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Passes on the record of a cell; `false` if it is none of this shape.
-    fn pass_on<S: RowSink>(&mut self, cell: &Cell<'_>, shape: &Shape, sink: &mut S) -> Result<bool, S::Error> {
+    fn pass_on<S: RowSink>(&mut self, cell: &Cell<'_>, shape: &TableShape, sink: &mut S) -> Result<bool, S::Error> {
         let Some((record, chain)) = self.payload(cell) else {
             if let Some(values) = decode_begin(cell.local).filter(|values| shape.begins(values)) {
                 sink.torn_row(shape, cell.rowid, &values);
@@ -224,7 +224,7 @@ impl<'a> Walk<'a> {
                 continue;
             }
             let fitting = self.fitting(&parsed);
-            let candidates: Vec<(&Shape, usize)> =
+            let candidates: Vec<(&TableShape, usize)> =
                 fitting.iter().filter(|(shape, _)| shape.has_rows && self.broken.contains(&&*shape.name)).copied().collect();
             let is_ambiguous = candidates.iter().any(|(shape, _)| shape.plausible().is_some());
             if is_ambiguous != is_second {
@@ -251,9 +251,9 @@ impl<'a> Walk<'a> {
     }
 
     /// The shapes that records of a page fit, each with their number.
-    fn fitting(&mut self, page: &BtreePage<'_>) -> Vec<(&'a Shape, usize)> {
+    fn fitting(&mut self, page: &BtreePage<'_>) -> Vec<(&'a TableShape, usize)> {
         let shapes = self.shapes.iter().filter(|shape| shape.has_rowid == page.kind.is_table());
-        let mut fitting: Vec<(&Shape, usize)> = shapes.map(|shape| (shape, 0)).collect();
+        let mut fitting: Vec<(&TableShape, usize)> = shapes.map(|shape| (shape, 0)).collect();
         for cell in page.cells().flatten() {
             let Some((record, _)) = self.payload(&cell) else { continue };
             let Some(values) = decode(&record) else { continue };
@@ -267,9 +267,9 @@ impl<'a> Walk<'a> {
     fn most_plausible<S: RowSink>(
         &mut self,
         page: &BtreePage<'_>,
-        candidates: &[(&'a Shape, usize)],
+        candidates: &[(&'a TableShape, usize)],
         sink: &mut S,
-    ) -> Result<Option<&'a Shape>, S::Error> {
+    ) -> Result<Option<&'a TableShape>, S::Error> {
         let mut plausible = Vec::new();
         for (shape, count) in candidates {
             let Some(query) = shape.plausible() else {
@@ -315,7 +315,7 @@ impl<'a> Walk<'a> {
 }
 
 /// The shape that most records fit, if there is one.
-fn clear_winner<'a>(counted: &[(&'a Shape, usize)]) -> Option<&'a Shape> {
+fn clear_winner<'a>(counted: &[(&'a TableShape, usize)]) -> Option<&'a TableShape> {
     let most = counted.iter().map(|(_, count)| *count).max().filter(|most| *most > 0)?;
     let mut best = counted.iter().filter(|(_, count)| *count == most);
     let (winner, _) = best.next()?;
