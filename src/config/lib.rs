@@ -10,6 +10,7 @@ Every key is one entry of [`KEYS`], which help, `config show` and loading use.
 */
 
 mod choice;
+mod key;
 mod keys;
 mod layers;
 mod left_out;
@@ -25,8 +26,8 @@ use serde_json::Value;
 
 use ctxbridge_prune as prune;
 
-pub use keys::WINDOW_RANGE;
-pub use keys::{EnvAlias, KEYS, Key};
+pub use key::{EnvAlias, Key};
+pub use keys::{KEYS, WINDOW_RANGE};
 pub use layers::ConfigSources;
 pub use left_out::LeftOut;
 pub use pattern::{InvalidPattern, compile_pattern};
