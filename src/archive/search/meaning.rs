@@ -20,6 +20,8 @@ pub struct MeaningWeights {
     pub min_best_cosine: f64,
     /// Share of a cosine in how well a turn fits whatever else was found, and in another archive, which may know no cosines of this kind.
     pub fit: f64,
+    /// Bonus for turns of a project that all of the best by words are of, if the search is run from no project.
+    pub likely_project_bonus: f64,
 }
 
 /// Share of meaning in a score.
@@ -43,6 +45,7 @@ impl MeaningWeights {
         min_cosine: 0.15,
         min_best_cosine: 0.35,
         fit: 1.0,
+        likely_project_bonus: 0.2,
     };
     /// Those of the static embedding, which is wrong more often. Nine of ten English questions on real sessions have a best cosine of more than
     /// 0.47, and half of all unrelated prompts less than 0.42.
@@ -55,6 +58,7 @@ impl MeaningWeights {
         min_cosine: 0.2,
         min_best_cosine: 0.45,
         fit: 0.25,
+        likely_project_bonus: 0.0,
     };
 
     /// Returns the weights of an embedder, by its id.

@@ -16,6 +16,7 @@ mod hit_renderer;
 pub mod index;
 mod index_embeddings;
 pub mod keywords;
+mod likely_projects;
 mod meaning;
 mod merge;
 mod neighbor_context;

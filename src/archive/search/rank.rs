@@ -6,9 +6,10 @@ Scores are fused as a sum of BM25 and cosine, each relative to the best of the q
 to compare with. All weights were chosen with `cargo xtask bench retrieval`; each stage can be left out.
 */
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 
+use super::likely_projects::likely_projects;
 use super::meaning::MeaningWeights;
 use crate::project::ProjectScope;
 use crate::store::TurnLocation;
@@ -46,7 +47,7 @@ pub struct Stages {
     pub neighbors: bool,
     /// A hit lifts its session.
     pub session: bool,
-    /// Turns of the project that the search is run from are lifted.
+    /// Turns of the project that the search is run from are lifted, or of those that its words point to.
     pub project: bool,
     /// Important and trusted turns are lifted.
     pub importance: bool,
@@ -133,18 +134,22 @@ pub(super) fn fit(candidate: &Candidate, meaning: &MeaningWeights) -> f64 {
 /// Returns the order of candidates and, if the stages include them, of their neighbors. The best by words alone are
 /// among the first, and in English those by meaning alone where they leave room.
 pub fn rank(candidates: &[Candidate], stages: Stages, around: &RankingContext<'_>) -> Vec<Ranked> {
-    let mut order = rank_once(candidates, stages, around);
     let is_hybrid = candidates.iter().any(|one| one.words.is_some()) && candidates.iter().any(|one| one.cosine.is_some());
+    let is_nowhere = is_hybrid && stages.project && around.project.is_none() && around.meaning.likely_project_bonus > 0.0;
+    let by_words = || candidates.iter().filter_map(|one| Some((one.words?, one.place.folder.as_deref())));
+    let likely = if is_nowhere { likely_projects(by_words()) } else { HashMap::new() };
+    let rank_once = |candidates: &[Candidate]| rank_once(candidates, stages, around, &likely);
+    let mut order = rank_once(candidates);
     if !stages.scores || !is_hybrid {
         return order;
     }
     // The best by words are the last to be moved: none of them is pushed off the page.
     if !around.is_foreign {
         let by_meaning = |one: &Candidate| Candidate { words: None, ..one.clone() };
-        bring_forward(&mut order, &best_by_one(around.meaning.first_by_meaning, candidates, stages, around, by_meaning));
+        bring_forward(&mut order, &best_by_one(around.meaning.first_by_meaning, candidates, &rank_once, by_meaning));
     }
     let by_words = |one: &Candidate| Candidate { cosine: None, ..one.clone() };
-    bring_forward(&mut order, &best_by_one(around.meaning.first_by_words, candidates, stages, around, by_words));
+    bring_forward(&mut order, &best_by_one(around.meaning.first_by_words, candidates, &rank_once, by_words));
     order
 }
 
@@ -152,8 +157,7 @@ pub fn rank(candidates: &[Candidate], stages: Stages, around: &RankingContext<'_
 fn best_by_one(
     first: usize,
     candidates: &[Candidate],
-    stages: Stages,
-    around: &RankingContext<'_>,
+    rank_once: &dyn Fn(&[Candidate]) -> Vec<Ranked>,
     without_other: impl Fn(&Candidate) -> Candidate,
 ) -> Vec<(i64, u32)> {
     let candidates: Vec<Candidate> = candidates.iter().map(without_other).collect();
@@ -161,7 +165,7 @@ fn best_by_one(
         let candidate = ranked.candidate.map(|number| &candidates[number]);
         candidate.is_some_and(|one| one.words.map_or(one.cosine.is_some(), |words| words >= MIN_FIRST_WORDS))
     };
-    let ranked = rank_once(&candidates, stages, around);
+    let ranked = rank_once(&candidates);
     ranked.iter().take(first).filter(is_good).map(|ranked| ranked.at).collect()
 }
 
@@ -186,7 +190,12 @@ fn bring_forward(order: &mut Vec<Ranked>, best: &[(i64, u32)]) {
     }
 }
 
-fn rank_once(candidates: &[Candidate], stages: Stages, around: &RankingContext<'_>) -> Vec<Ranked> {
+fn rank_once(
+    candidates: &[Candidate],
+    stages: Stages,
+    around: &RankingContext<'_>,
+    likely_projects: &HashMap<&str, f64>,
+) -> Vec<Ranked> {
     let fused = if stages.scores { scores(candidates, around) } else { reciprocal_ranks(candidates) };
     // In order: what neighbors add up to depends on it in its last bits.
     let mut ranked: BTreeMap<(i64, u32), Ranked> = BTreeMap::new();
@@ -212,6 +221,9 @@ fn rank_once(candidates: &[Candidate], stages: Stages, around: &RankingContext<'
             |project: &ProjectScope| candidate.place.folder.as_deref().is_some_and(|folder| project.contains(folder));
         if stages.project && around.project.is_some_and(is_of_project) {
             one.score += PROJECT_BONUS;
+        }
+        if let Some(share) = candidate.place.folder.as_deref().and_then(|folder| likely_projects.get(folder)) {
+            one.score += around.meaning.likely_project_bonus * share;
         }
         if stages.importance {
             one.score += MAX_IMPORTANCE_BONUS * weight(&candidate.place, around.now_ms);
@@ -352,6 +364,25 @@ mod tests {
         assert_eq!(place, Some(FIRST_PAGE - 1), "meaning alone puts it last");
         assert_eq!(ranked.len(), candidates.len());
         assert!(ranked.windows(2).all(|pair| pair[0].score >= pair[1].score));
+    }
+
+    #[test]
+    fn words_point_to_a_project_where_no_project_is_known() {
+        let of = |folder: &str, one: Candidate| Candidate {
+            place: TurnLocation { folder: Some(folder.to_owned()), ..one.place },
+            ..one
+        };
+        let candidates = [
+            of("/a", candidate(1, 0, Some(0.9), None)),
+            of("/a", candidate(2, 0, None, Some(0.5))),
+            of("/b", candidate(3, 0, None, Some(0.55))),
+        ];
+        let stages = Stages { scores: true, project: true, ..Stages::NONE };
+        assert_eq!(order(&candidates, stages), [(1, 0), (2, 0), (3, 0)]);
+        assert_eq!(order(&candidates, Stages { project: false, ..stages }), [(1, 0), (3, 0), (2, 0)]);
+        let meaning = MeaningWeights::STATIC;
+        let ranked = rank(&candidates, stages, &RankingContext { meaning, ..RankingContext::default() });
+        assert_eq!(ranked[1].at, (3, 0), "not where the table of words says what is meant");
     }
 
     #[test]
