@@ -499,6 +499,19 @@ fn keys_of_json_say_what_is_in_them() {
 }
 
 #[test]
+fn a_token_is_no_scheme_of_another() {
+    for (rule, token) in tokens() {
+        let header = json!({"Authorization": format!("{token} ;Uid=\"")});
+        let mut value = header.clone();
+        Redactor::standard().redact_json(&mut value);
+        assert!(!value.to_string().contains(&token), "{rule}: {value}");
+        let header = header.to_string();
+        let (line, _) = Redactor::standard().redact_line(header.as_bytes());
+        assert!(!String::from_utf8_lossy(&line).contains(&token), "{rule}");
+    }
+}
+
+#[test]
 fn the_user_s_patterns_count_as_well() {
     let (extra, allow) = ([r"ACME-\d{4}".to_owned(), r"ticket (\w+)".to_owned()], ["^hunter2$".to_owned()]);
     let redactor = Redactor::new(&RedactionPatterns { extra: &extra, allow: &allow }).unwrap();

@@ -70,7 +70,8 @@ impl Redactor {
     /// The whole string as a secret, if its key says so.
     pub(super) fn named(&self, text: &str, key: Option<SecretKind>) -> Option<SecretSpan> {
         let name = key?;
-        let start = scheme_length(name, text);
+        // A word that is a secret itself only looks like a scheme.
+        let start = Some(scheme_length(name, text)).filter(|end| self.secrets(&text[..*end]).is_empty()).unwrap_or(0);
         let said = &text[start..];
         let is_secret = !value::is_placeholder(said)
             && !value::is_prose(said)
