@@ -10,6 +10,7 @@ use ctxbridge::team::postgres::{ConnectionSettings, PostgresStore, TlsMode};
 use ctxbridge_testkit::is_full_run;
 #[cfg(unix)]
 use ctxbridge_testkit::postgres::{Server, TEMPLATE, TestDatabase, VARIABLE};
+use tempfile::TempDir;
 
 use crate::releases::fetch_tested;
 use crate::steps::Steps;
@@ -115,13 +116,13 @@ fn run_tests(steps: &mut Steps, command: &mut Command, line: &mut dyn FnMut(&str
         command.env("TMPDIR", scratch.path());
     }
     #[cfg(unix)]
-    let _postgres = one_postgres(command)?;
+    let _postgres = one_postgres(command, scratch.as_ref().map_or(&std::env::temp_dir(), TempDir::path))?;
     steps.run_with_lines("tests", command, "A test that fails alone, too, is a bug: please report it.", line)
 }
 
 /// A folder in memory for what the tests write, where the system has one with room: they wait for a disk most of the time. None
 /// of them is about what survives a loss of power.
-fn scratch() -> Result<Option<tempfile::TempDir>> {
+fn scratch() -> Result<Option<TempDir>> {
     let memory = Path::new("/dev/shm");
     if std::env::var_os("TMPDIR").is_some() || !has_room(memory) {
         return Ok(None);
@@ -145,15 +146,16 @@ fn has_room(_: &Path) -> bool {
 }
 
 /// Starts one server for all tests that need one, unless one is named: each of them would start its own. A database with all tables is
-/// there for them to copy, which takes the server a fifth of the work of making them.
+/// there for them to copy, which takes the server a fifth of the work of making them. Hundreds of files for each: so it is where the tests
+/// write.
 #[cfg(unix)]
-fn one_postgres(tests: &mut Command) -> Result<Option<(TestDatabase, Server)>> {
+fn one_postgres(tests: &mut Command, place: &Path) -> Result<Option<(TestDatabase, Server)>> {
     if std::env::var_os(VARIABLE).is_some_and(|url| !url.is_empty()) {
         return Ok(None);
     }
     let hint = "pip has to be able to fetch it once; or set CTXBRIDGE_TEST_PG to the URL of a superuser of another server";
     // Databases are gone before there is anything to vacuum.
-    let server = Server::start_with(&ctxbridge::common::paths::cache_dir()?, &["autovacuum=off"])
+    let server = Server::start_in(place, &ctxbridge::common::paths::cache_dir()?, &["autovacuum=off"])
         .with_context(|| format!("no PostgreSQL for the tests: {hint}"))?;
     let address = server.address();
     tests.env(VARIABLE, address.url("postgres", &address.superuser, &address.password));

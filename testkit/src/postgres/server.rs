@@ -65,9 +65,17 @@ impl Server {
     /// # Errors
     /// As [`Self::start_new`].
     pub fn start_with(cache: &Path, settings: &[&str]) -> io::Result<Self> {
+        Self::start_in(&std::env::temp_dir(), cache, settings)
+    }
+
+    /// Starts a server that has its databases in a folder of its own in `place`.
+    ///
+    /// # Errors
+    /// As [`Self::start_new`].
+    pub fn start_in(place: &Path, cache: &Path, settings: &[&str]) -> io::Result<Self> {
         let installed = InstalledPostgres::get(cache)?;
         // Short, since the name of a socket has at most about a hundred bytes.
-        let folder = tempfile::Builder::new().prefix("ctxpg-").permissions(Permissions::from_mode(0o755)).tempdir()?;
+        let folder = tempfile::Builder::new().prefix("ctxpg-").permissions(Permissions::from_mode(0o755)).tempdir_in(place)?;
         give(folder.path())?;
         copy(&installed.template(), &folder.path().join("data"))?;
         let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
