@@ -12,7 +12,7 @@ pub use vfs::register_as_default;
 
 use std::io::Read as _;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior};
@@ -67,6 +67,23 @@ pub enum DatabaseOpenError {
 /// # Errors
 /// If the file cannot be opened or is newer than this version.
 pub fn open(path: &Path, migrations: &[&str], options: DatabaseOptions) -> Result<Connection, DatabaseOpenError> {
+    let begun = Instant::now();
+    loop {
+        match open_once(path, migrations, options) {
+            // While another process makes or recovers its log, SQLite says so at once, whatever it was told to wait.
+            Err(DatabaseOpenError::Sqlite(error)) if is_busy(&error) && begun.elapsed() < patience(options.busy_timeout) => {
+                std::thread::sleep(LOCK_PAUSE);
+            }
+            opened => return opened,
+        }
+    }
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy)
+}
+
+fn open_once(path: &Path, migrations: &[&str], options: DatabaseOptions) -> Result<Connection, DatabaseOpenError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     create_private(path);
     let mut db = open_file(path, flags)?;
@@ -144,6 +161,17 @@ pub fn wait_for_locks(db: &mut Connection, timeout: Duration) -> rusqlite::Resul
         return db.busy_timeout(timeout);
     }
     db.busy_handler(Some(if timeout < PATIENCE { wait_briefly } else { wait_with_patience }))
+}
+
+/// How long to wait for a lock altogether; no time at all once a deadline has passed.
+fn patience(timeout: Duration) -> Duration {
+    if !lock_deadline::is_set() {
+        timeout
+    } else if lock_deadline::has_passed() {
+        Duration::ZERO
+    } else {
+        timeout.min(PATIENCE)
+    }
 }
 
 /// A lock that is held is tried again after this time.
