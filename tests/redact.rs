@@ -335,6 +335,7 @@ accessToken := "«abcdef012345»"
 Authorization: Basic «YW5uYWJlbGw6UzNjcjN0QjRzaWNQYXNzdzByZDE=»
 curl -H 'Authorization: Basic «YW5uYWJlbGw6UzNjcjN0QjRzaWNQYXNzdzByZDE=»' host
 Authorization: Token «abcDEF123456ghiJKL789=»
+Authorization: AWS4-HMAC-SHA256 «Credential=abc/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=fe5f80f77d5fa3beca038a248ff027d0445342fe2855ddc963176630326f1024»
 api_key: «abcDEF123456ghiJKL789=»
 client_secret: «Zx8Cv7Bn6Mm5Lk4Jh3GfQw2Er4Ty6Ui8Op0As2Df4Gg=»
 password: «c3VwZXJzZWNyZXQxMjM0NTY=»
@@ -509,6 +510,21 @@ fn a_token_is_no_scheme_of_another() {
         let (line, _) = Redactor::standard().redact_line(header.as_bytes());
         assert!(!String::from_utf8_lossy(&line).contains(&token), "{rule}");
     }
+}
+
+#[test]
+fn a_random_word_is_no_scheme() {
+    let token = "a8f5f167f44f4964e6c998dee827110c";
+    for text in [format!("Authorization: {token} HTTP/1.1"), format!("Authorization: {token} x=1234")] {
+        assert!(!redact(&text).contains(token), "{}", redact(&text));
+    }
+    let mut value = json!({"Authorization": format!("{token} x=1234")});
+    Redactor::standard().redact_json(&mut value);
+    assert!(!value.to_string().contains(token), "{value}");
+    let both = ["glp", "at-a8Kd03mXq9ZbL2wR7tYv new-hunter2pass"].concat();
+    let mut value = json!({"Authorization": both});
+    Redactor::standard().redact_json(&mut value);
+    assert_eq!(value, json!({"Authorization": "[redacted:authorization]"}));
 }
 
 #[test]

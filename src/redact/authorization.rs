@@ -26,9 +26,19 @@ pub fn is_scheme(word: &str) -> bool {
 
 /// `true` for a word that may be a scheme of some service: `SSWS`, `Klaviyo-API-Key`.
 pub fn may_be_scheme(word: &str) -> bool {
+    has_form_of_scheme(word) && !is_random(word)
+}
+
+/// `true` for a word with the letters and signs of a scheme; a token may have no others.
+pub fn has_form_of_scheme(word: &str) -> bool {
     const LONGEST: usize = 32;
     let is_of_scheme = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     word.starts_with(|c: char| c.is_ascii_alphabetic()) && word.len() <= LONGEST && word.bytes().all(is_of_scheme)
+}
+
+/// `true` for a word that is a secret itself.
+pub fn is_random(word: &str) -> bool {
+    strength::is_strong(word) || strength::is_long_random(word)
 }
 
 /// The secret after `Authorization:` and its scheme.
@@ -59,7 +69,7 @@ pub fn authorization(text: ScannedText<'_>, at: usize) -> Option<Range<usize>> {
         return Some(value.range);
     }
     if !has_more || !may_be_scheme(word) {
-        return (is_secret && strength::is_strong(said)).then_some(value.range);
+        return (is_secret && is_random(said)).then_some(value.range);
     }
     // Some other scheme; or one with parameters, of which one is a secret, and only the server knows which.
     let next = text.value(behind, b"<>,");
@@ -71,7 +81,7 @@ pub fn authorization(text: ScannedText<'_>, at: usize) -> Option<Range<usize>> {
         return (strength::has_random_part(&rest[..end]) && !text.crosses_string(range.clone()) && !rest[..end].contains('\\'))
             .then_some(range);
     }
-    let is_secret = !value::is_placeholder(said) && (strength::is_strong(said) || strength::is_long_random(said));
+    let is_secret = !value::is_placeholder(said) && is_random(said);
     (is_secret && next.quote.is_none()).then_some(next.range)
 }
 

@@ -70,23 +70,25 @@ impl Redactor {
     /// The whole string as a secret, if its key says so.
     pub(super) fn named(&self, text: &str, key: Option<SecretKind>) -> Option<SecretSpan> {
         let name = key?;
-        // A word that is a secret itself only looks like a scheme.
-        let start = Some(scheme_length(name, text)).filter(|end| self.secrets(&text[..*end]).is_empty()).unwrap_or(0);
+        let start = scheme_length(name, text);
         let said = &text[start..];
-        let is_secret = !value::is_placeholder(said)
-            && !value::is_prose(said)
-            && assignment::is_secret_text(name, said)
-            && !self.allow.iter().any(|allowed| allowed.is_match(said));
+        let is_allowed = |said: &str| self.allow.iter().any(|allowed| allowed.is_match(said));
+        // A token may only look like a scheme.
+        let before = text[..start].trim_end();
+        let is_token = start > 0 && !is_allowed(before) && (authorization::is_random(before) || self.has_secret(before));
+        let is_secret =
+            !value::is_placeholder(said) && !value::is_prose(said) && assignment::is_secret_text(name, said) && !is_allowed(said);
         let rule =
             if name == SecretKind::Authorization { authorization::AUTHORIZATION_RULE } else { assignment::NAMED_SECRET_RULE };
-        is_secret.then_some(SecretSpan { rule, range: start..text.len() })
+        let start = if is_token { 0 } else { start };
+        (is_secret || is_token).then_some(SecretSpan { rule, range: start..text.len() })
     }
 }
 
 /// Start of the secret in bytes: `Authorization` may have a scheme before it.
 fn scheme_length(name: SecretKind, text: &str) -> usize {
     let first = text.split_once(' ').filter(|(word, secret)| {
-        let is_scheme = || authorization::is_scheme(word) || (authorization::may_be_scheme(word) && !secret.contains(' '));
+        let is_scheme = || authorization::is_scheme(word) || (authorization::has_form_of_scheme(word) && !secret.contains(' '));
         name == SecretKind::Authorization && is_scheme()
     });
     first.map_or(0, |(word, _)| word.len() + 1)
