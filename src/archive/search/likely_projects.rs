@@ -17,8 +17,12 @@ const SHARPNESS: i32 = 4;
 pub(super) fn likely_projects<'f>(turns: impl Iterator<Item = (f64, Option<&'f str>)>) -> HashMap<&'f str, f64> {
     let mut turns: Vec<_> = turns.collect();
     turns.sort_by(|one, other| other.0.total_cmp(&one.0));
-    turns.truncate(BEST);
     let Some(best) = turns.first().map(|(words, _)| *words).filter(|words| *words > 0.0) else { return HashMap::new() };
+    // Where more turns are as good as the best one, as all of a day are, the first of them are no better than the others.
+    if turns.get(BEST).is_some_and(|(words, _)| *words >= best) {
+        return HashMap::new();
+    }
+    turns.truncate(BEST);
     let weight = |words: f64| (words / best).max(0.0).powi(SHARPNESS);
     let total: f64 = turns.iter().map(|(words, _)| weight(*words)).sum();
     let mut shares = HashMap::new();
@@ -45,7 +49,8 @@ mod tests {
 
     #[test]
     fn only_the_best_ones_count() {
-        let turns = std::iter::once((0.7, Some("/b"))).chain(std::iter::repeat_n((0.8, Some("/a")), BEST));
+        let turns = std::iter::once((0.7, Some("/b"))).chain(std::iter::repeat_n((0.8, Some("/a")), BEST - 1));
+        let turns = turns.chain(std::iter::once((0.75, Some("/a"))));
         let shares = likely_projects(turns);
         assert_eq!(shares.len(), 1, "{shares:?}");
         assert!((shares["/a"] - 1.0).abs() < 1e-12, "{shares:?}");
@@ -55,5 +60,6 @@ mod tests {
     fn no_words_point_to_no_project() {
         assert!(likely_projects(std::iter::empty()).is_empty());
         assert!(likely_projects(std::iter::once((0.0, Some("/b")))).is_empty());
+        assert!(likely_projects(std::iter::repeat_n((1.0, Some("/a")), BEST + 1)).is_empty(), "all are as good");
     }
 }

@@ -20,7 +20,7 @@ pub struct MeaningWeights {
     pub min_best_cosine: f64,
     /// Share of a cosine in how well a turn fits whatever else was found, and in another archive, which may know no cosines of this kind.
     pub fit: f64,
-    /// Bonus for turns of a project that all of the best by words are of, if the search is run from no project.
+    /// Bonus for a turn of a likely project, times that project's share of the best turns by words, if the search is run from no project.
     pub likely_project_bonus: f64,
 }
 

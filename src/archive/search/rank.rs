@@ -135,8 +135,10 @@ pub(super) fn fit(candidate: &Candidate, meaning: &MeaningWeights) -> f64 {
 /// among the first, and in English those by meaning alone where they leave room.
 pub fn rank(candidates: &[Candidate], stages: Stages, around: &RankingContext<'_>) -> Vec<Ranked> {
     let is_hybrid = candidates.iter().any(|one| one.words.is_some()) && candidates.iter().any(|one| one.cosine.is_some());
-    let is_nowhere = is_hybrid && stages.project && around.project.is_none() && around.meaning.likely_project_bonus > 0.0;
-    let by_words = || candidates.iter().filter_map(|one| Some((one.words?, one.place.folder.as_deref())));
+    let is_nowhere =
+        is_hybrid && around.meaning.likely_project_bonus > 0.0 && stages.project && !tells_apart(around.project, candidates);
+    let by_words =
+        || candidates.iter().filter_map(|one| Some((one.words? * time_factor(one, stages, around), one.place.folder.as_deref())));
     let likely = if is_nowhere { likely_projects(by_words()) } else { HashMap::new() };
     let rank_once = |candidates: &[Candidate]| rank_once(candidates, stages, around, &likely);
     let mut order = rank_once(candidates);
@@ -151,6 +153,21 @@ pub fn rank(candidates: &[Candidate], stages: Stages, around: &RankingContext<'_
     let by_words = |one: &Candidate| Candidate { cosine: None, ..one.clone() };
     bring_forward(&mut order, &best_by_one(around.meaning.first_by_words, candidates, &rank_once, by_words));
     order
+}
+
+/// `true` if the project that is searched from has some of the candidates, and not all.
+fn tells_apart(project: Option<&ProjectScope>, candidates: &[Candidate]) -> bool {
+    let is_of =
+        |project: &ProjectScope, one: &Candidate| one.place.folder.as_deref().is_some_and(|folder| project.contains(folder));
+    project.is_some_and(|project| {
+        let of_project = candidates.iter().filter(|one| is_of(project, one)).count();
+        (1..candidates.len()).contains(&of_project)
+    })
+}
+
+fn time_factor(candidate: &Candidate, stages: Stages, around: &RankingContext<'_>) -> f64 {
+    let outside = stages.time && around.time.as_ref().is_some_and(|time| !time.contains(&candidate.place.started_ms));
+    if outside { OUTSIDE_TIME_FACTOR } else { 1.0 }
 }
 
 /// The first turns by one of the scores alone, given candidates without the other.
@@ -201,8 +218,7 @@ fn rank_once(
     let mut ranked: BTreeMap<(i64, u32), Ranked> = BTreeMap::new();
     for (number, (candidate, score)) in candidates.iter().zip(&fused).enumerate() {
         let at = (candidate.place.transcript, candidate.place.index);
-        let outside = stages.time && around.time.as_ref().is_some_and(|time| !time.contains(&candidate.place.started_ms));
-        let score = score * if outside { OUTSIDE_TIME_FACTOR } else { 1.0 };
+        let score = score * time_factor(candidate, stages, around);
         let known = ranked.entry(at).or_insert(Ranked { at, score: 0.0, candidate: None });
         if known.candidate.is_none() || known.score < score {
             *known = Ranked { at, score, candidate: Some(number) };
@@ -380,6 +396,14 @@ mod tests {
         let stages = Stages { scores: true, project: true, ..Stages::NONE };
         assert_eq!(order(&candidates, stages), [(1, 0), (2, 0), (3, 0)]);
         assert_eq!(order(&candidates, Stages { project: false, ..stages }), [(1, 0), (3, 0), (2, 0)]);
+        let from = |folder: &str| {
+            let project = ProjectScope::at(folder);
+            let ranked = rank(&candidates, stages, &RankingContext { project: Some(&project), ..RankingContext::default() });
+            ranked.iter().map(|one| one.at).collect::<Vec<_>>()
+        };
+        assert_eq!(from("/elsewhere"), [(1, 0), (2, 0), (3, 0)], "a folder without sessions is no project");
+        assert_eq!(from("/"), [(1, 0), (2, 0), (3, 0)], "nor one with all of them");
+        assert_eq!(from("/b")[1], (3, 0), "who asks in a project means that one");
         let meaning = MeaningWeights::STATIC;
         let ranked = rank(&candidates, stages, &RankingContext { meaning, ..RankingContext::default() });
         assert_eq!(ranked[1].at, (3, 0), "not where the table of words says what is meant");
