@@ -146,8 +146,8 @@ fn has_room(_: &Path) -> bool {
 }
 
 /// Starts one server for all tests that need one, unless one is named: each of them would start its own. A database with all tables is
-/// there for them to copy, which takes the server a fifth of the work of making them. Hundreds of files for each: so it is where the tests
-/// write.
+/// there for them to copy, which takes the server a fifth of the work of making them. Each copy is hundreds of files, so
+/// the server's folder is in `place`, where the tests write.
 #[cfg(unix)]
 fn one_postgres(tests: &mut Command, place: &Path) -> Result<Option<(TestDatabase, Server)>> {
     if std::env::var_os(VARIABLE).is_some_and(|url| !url.is_empty()) {
@@ -155,7 +155,7 @@ fn one_postgres(tests: &mut Command, place: &Path) -> Result<Option<(TestDatabas
     }
     let hint = "pip has to be able to fetch it once; or set CTXBRIDGE_TEST_PG to the URL of a superuser of another server";
     // Databases are gone before there is anything to vacuum.
-    let server = Server::start_in(place, &ctxbridge::common::paths::cache_dir()?, &["autovacuum=off"])
+    let server = Server::start_in(place, &ctxbridge::common::paths::cache_dir()?, &["autovacuum=off", "max_wal_size=128MB"])
         .with_context(|| format!("no PostgreSQL for the tests: {hint}"))?;
     let address = server.address();
     tests.env(VARIABLE, address.url("postgres", &address.superuser, &address.password));
