@@ -6,7 +6,7 @@ Scores are fused as a sum of BM25 and cosine, each relative to the best of the q
 to compare with. All weights were chosen with `cargo xtask bench retrieval`; each stage can be left out.
 */
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use super::likely_projects::likely_projects;
@@ -135,12 +135,8 @@ pub(super) fn fit(candidate: &Candidate, meaning: &MeaningWeights) -> f64 {
 /// among the first, and in English those by meaning alone where they leave room.
 pub fn rank(candidates: &[Candidate], stages: Stages, around: &RankingContext<'_>) -> Vec<Ranked> {
     let is_hybrid = candidates.iter().any(|one| one.words.is_some()) && candidates.iter().any(|one| one.cosine.is_some());
-    let is_nowhere =
-        is_hybrid && around.meaning.likely_project_bonus > 0.0 && stages.project && !tells_apart(around.project, candidates);
-    let by_words =
-        || candidates.iter().filter_map(|one| Some((one.words? * time_factor(one, stages, around), one.place.folder.as_deref())));
-    let likely = if is_nowhere { likely_projects(by_words()) } else { HashMap::new() };
-    let rank_once = |candidates: &[Candidate]| rank_once(candidates, stages, around, &likely);
+    let bonuses = project_bonuses(candidates, stages, around, is_hybrid);
+    let rank_once = |candidates: &[Candidate]| rank_once(candidates, stages, around, &bonuses);
     let mut order = rank_once(candidates);
     if !stages.scores || !is_hybrid {
         return order;
@@ -155,14 +151,29 @@ pub fn rank(candidates: &[Candidate], stages: Stages, around: &RankingContext<'_
     order
 }
 
-/// `true` if the project that is searched from has some of the candidates, and not all.
-fn tells_apart(project: Option<&ProjectScope>, candidates: &[Candidate]) -> bool {
-    let is_of =
-        |project: &ProjectScope, one: &Candidate| one.place.folder.as_deref().is_some_and(|folder| project.contains(folder));
-    project.is_some_and(|project| {
-        let of_project = candidates.iter().filter(|one| is_of(project, one)).count();
-        (1..candidates.len()).contains(&of_project)
-    })
+/// Returns the bonus of each candidate for its project: the one that is searched from; or if that has none of them or all, those that the
+/// words of a hybrid search point to.
+fn project_bonuses(candidates: &[Candidate], stages: Stages, around: &RankingContext<'_>, is_hybrid: bool) -> Vec<f64> {
+    if !stages.project {
+        return vec![0.0; candidates.len()];
+    }
+    let is_of_project = |one| around.project.zip(folder(one)).is_some_and(|(project, folder)| project.contains(folder));
+    let mut bonuses: Vec<f64> = candidates.iter().map(|one| if is_of_project(one) { PROJECT_BONUS } else { 0.0 }).collect();
+    let of_project = bonuses.iter().filter(|bonus| **bonus > 0.0).count();
+    if !is_hybrid || (1..candidates.len()).contains(&of_project) {
+        return bonuses;
+    }
+    let by_words = candidates.iter().filter_map(|one| Some((one.words? * time_factor(one, stages, around), folder(one))));
+    let shares = likely_projects(by_words);
+    for (bonus, one) in bonuses.iter_mut().zip(candidates) {
+        let share = folder(one).and_then(|folder| shares.get(folder));
+        *bonus += around.meaning.likely_project_bonus * share.copied().unwrap_or_default();
+    }
+    bonuses
+}
+
+fn folder(candidate: &Candidate) -> Option<&str> {
+    candidate.place.folder.as_deref()
 }
 
 fn time_factor(candidate: &Candidate, stages: Stages, around: &RankingContext<'_>) -> f64 {
@@ -207,12 +218,7 @@ fn bring_forward(order: &mut Vec<Ranked>, best: &[(i64, u32)]) {
     }
 }
 
-fn rank_once(
-    candidates: &[Candidate],
-    stages: Stages,
-    around: &RankingContext<'_>,
-    likely_projects: &HashMap<&str, f64>,
-) -> Vec<Ranked> {
+fn rank_once(candidates: &[Candidate], stages: Stages, around: &RankingContext<'_>, project_bonuses: &[f64]) -> Vec<Ranked> {
     let fused = if stages.scores { scores(candidates, around) } else { reciprocal_ranks(candidates) };
     // In order: what neighbors add up to depends on it in its last bits.
     let mut ranked: BTreeMap<(i64, u32), Ranked> = BTreeMap::new();
@@ -232,17 +238,10 @@ fn rank_once(
         lift_neighbors(&alone, candidates, &mut ranked);
     }
     for one in ranked.values_mut() {
-        let Some(candidate) = one.candidate.map(|number| &candidates[number]) else { continue };
-        let is_of_project =
-            |project: &ProjectScope| candidate.place.folder.as_deref().is_some_and(|folder| project.contains(folder));
-        if stages.project && around.project.is_some_and(is_of_project) {
-            one.score += PROJECT_BONUS;
-        }
-        if let Some(share) = candidate.place.folder.as_deref().and_then(|folder| likely_projects.get(folder)) {
-            one.score += around.meaning.likely_project_bonus * share;
-        }
+        let Some(number) = one.candidate else { continue };
+        one.score += project_bonuses[number];
         if stages.importance {
-            one.score += MAX_IMPORTANCE_BONUS * weight(&candidate.place, around.now_ms);
+            one.score += MAX_IMPORTANCE_BONUS * weight(&candidates[number].place, around.now_ms);
         }
     }
     let mut order: Vec<Ranked> = ranked.into_values().collect();
