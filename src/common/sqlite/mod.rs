@@ -80,7 +80,7 @@ pub fn open(path: &Path, migrations: &[&str], options: DatabaseOptions) -> Resul
 }
 
 fn is_busy(error: &rusqlite::Error) -> bool {
-    error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy)
+    error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
 }
 
 fn open_once(path: &Path, migrations: &[&str], options: DatabaseOptions) -> Result<Connection, DatabaseOpenError> {
@@ -163,14 +163,16 @@ pub fn wait_for_locks(db: &mut Connection, timeout: Duration) -> rusqlite::Resul
     db.busy_handler(Some(if timeout < PATIENCE { wait_briefly } else { wait_with_patience }))
 }
 
-/// How long to wait for a lock altogether; no time at all once a deadline has passed.
+/// Returns the time that a statement waits for a lock; none once a deadline has passed.
 fn patience(timeout: Duration) -> Duration {
     if !lock_deadline::is_set() {
         timeout
     } else if lock_deadline::has_passed() {
         Duration::ZERO
+    } else if timeout < PATIENCE {
+        HURRY
     } else {
-        timeout.min(PATIENCE)
+        PATIENCE
     }
 }
 
