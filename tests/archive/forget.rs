@@ -441,6 +441,22 @@ fn killed_anywhere_json_lines_are_as_before_or_done() {
     shoot("[archive]\nstore = \"jsonl\"", share_of(20) as u64);
 }
 
+/// Killed when the new folder is in place, and the one before it is not removed yet.
+#[test]
+fn a_folder_that_was_replaced_is_removed_by_the_next_run() {
+    let sandbox = Sandbox::new();
+    config(&sandbox, "[archive]\nstore = \"jsonl\"");
+    sandbox.talk(1, Lines::of(&session(1)).turn("Where do quokkas live?"));
+    sandbox.cli(&["archive", "import"]).done();
+    let replaced = sandbox.data().join("archive-jsonl.replaced");
+    fs::create_dir(&replaced).unwrap();
+    fs::copy(sandbox.data().join("archive-jsonl/journal.jsonl"), replaced.join("journal.jsonl")).unwrap();
+    fs::write(sandbox.data().join("forgotten.unfinished"), "[]").unwrap();
+    assert_eq!(sandbox.run(&["forget", "--yes", "--match", "nothing that is there"]).code, Some(1));
+    assert!(!replaced.exists() && sandbox.data().join("archive-jsonl").exists());
+    assert!(!sandbox.data().join("forgotten.unfinished").exists());
+}
+
 #[test]
 fn an_answer_that_the_client_wrote_anew_goes_in_both_versions() {
     let sandbox = Sandbox::new();

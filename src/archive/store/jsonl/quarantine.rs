@@ -102,7 +102,8 @@ impl JsonlStore {
     pub(crate) fn begin_replacement(folder: &Path) -> Result<Replacement, StoreError> {
         let alone = Folder::at(folder).lock(LockPolicy::Background)?;
         let path = folder.with_added_extension("part");
-        for path in [&path, &Folder::at(folder).replacement()] {
+        let at = Folder::at(folder);
+        for path in [&path, &at.replacement(), &at.replaced()] {
             // It was not finished.
             files::gone(fs::remove_dir_all(path)).map_err(|cause| StoreError::File { path: path.clone(), cause })?;
         }
@@ -123,15 +124,17 @@ pub(crate) struct Replacement {
 }
 
 impl Replacement {
-    /// Puts it in the other one's place, which is removed. Killed in between, the next one to open the folder does the rest.
+    /// Puts it in the other one's place, which is removed. Killed in between, the next one to open the folder finds the replacement, and the
+    /// next replacement removes what was replaced.
     pub fn finish(self) -> Result<(), StoreError> {
         let failed = |cause| StoreError::File { path: self.folder.clone(), cause };
+        let at = Folder::at(&self.folder);
         // From here on it is complete.
-        let complete = Folder::at(&self.folder).replacement();
+        let (complete, replaced) = (at.replacement(), at.replaced());
         fs::rename(&self.path, &complete).map_err(failed)?;
-        let aside = rename(&self.folder, MERGED).map_err(failed)?;
+        fs::rename(&self.folder, &replaced).map_err(failed)?;
         fs::rename(&complete, &self.folder).map_err(failed)?;
-        fs::remove_dir_all(&aside).map_err(|cause| StoreError::File { path: aside, cause })
+        fs::remove_dir_all(&replaced).map_err(|cause| StoreError::File { path: replaced, cause })
     }
 }
 
