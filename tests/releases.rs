@@ -128,12 +128,11 @@ fn a_patched_release_is_the_original_but_for_the_edits() {
 }
 
 /// Of an executable: with no edits it is written as it was, and after apply and revert it is what it was. What is in between has
-/// grown by no more than what is injected, and is the original but for one module. By day the newest: live tests patch the other two.
+/// grown by no more than what is injected, and is the original but for one module.
 #[test]
+#[ignore = "nightly: by day live tests patch one and put it back"]
 fn an_executable_comes_back_to_the_byte() {
-    let executables = || tested().filter(|release| release.is_native());
-    let newest = executables().map(Release::client_version).max();
-    for release in executables().filter(|release| is_full_run() || Some(release.client_version()) == newest) {
+    for release in tested().filter(|release| release.is_native()) {
         let name = format!("{} {}", release.package, release.version);
         let path = fetched(release);
         let container = Target::at(&path).unwrap().open().unwrap();

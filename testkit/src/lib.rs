@@ -19,5 +19,5 @@ mod words;
 pub use conversation::{agent_turns, conversation};
 pub use rng::Rng;
 pub use runs::RunIndex;
-pub use share::{is_full_run, share_of, some_of};
+pub use share::{first_or_all, is_full_run, share_of, some_of};
 pub use without::is_left_out;

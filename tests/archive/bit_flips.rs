@@ -200,7 +200,7 @@ fn a_command_that_reads_mends_it() {
     let (sandbox, talks) = archived();
     let whole = fs::read(sandbox.database()).unwrap();
     let mut failed = 0;
-    for bit in bits(whole.len() as u64, share_of(300)) {
+    for bit in bits(whole.len() as u64, share_of(500)) {
         flip(&sandbox, bit);
         let first = run(sandbox.command(&["archive", "show", &talks[0].id]), b"");
         if first.code != Some(0) {

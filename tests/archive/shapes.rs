@@ -111,6 +111,7 @@ fn bytes_that_are_none() {
 
 /// A line of 100 MB: an image, or what a tool printed.
 #[test]
+#[ignore = "nightly: by day a line of six that never ends, and ten megabytes from a pipe"]
 fn a_line_of_100_megabytes() {
     let mut lines = lines();
     let bytes = lines.prompt("Read it.")

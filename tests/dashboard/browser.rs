@@ -69,7 +69,7 @@ fn lived_in() -> Sandbox {
     hostile(&sandbox);
     let branched = branched(&sandbox);
     for seed in [1, 2] {
-        sandbox.generate(Kind::Compacted, 1_500, seed);
+        sandbox.generate(Kind::Compacted, 500, seed);
     }
     import(&sandbox);
     metrics(&sandbox, 60);

@@ -338,6 +338,7 @@ fn archives_an_automatic_compaction(version: &str) {
 }
 
 #[test]
+#[ignore = "nightly: a newer release is tried"]
 fn an_automatic_compaction_loses_nothing_2_0_76() {
     archives_an_automatic_compaction("2.0.76");
 }

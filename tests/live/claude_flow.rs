@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use ctxbridge::client::releases;
-use ctxbridge_testkit::is_full_run;
 use ctxbridge_testkit::transcript::{Kind, MadeSession, Spec, generate};
+use ctxbridge_testkit::{first_or_all, is_full_run};
 use rusqlite::{Connection, OpenFlags};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -61,8 +61,7 @@ impl Stage {
         let made = |kind, seed| generate(&Spec::new(kind, 150, seed), &folder.path().join("transcripts")).unwrap().sessions;
         // Each of its hooks is a start of Node.js, most of which load SQLite as WebAssembly: there is one session by day.
         let kinds = [(Kind::Compacted, 13), (Kind::Chat, 11), (Kind::Tools, 12)];
-        let kinds = &kinds[..if is_full_run() { kinds.len() } else { 1 }];
-        let sessions = kinds.iter().flat_map(|(kind, seed)| made(*kind, *seed)).collect();
+        let sessions = first_or_all(&kinds).iter().flat_map(|(kind, seed)| made(*kind, *seed)).collect();
         let stage = Self { folder, sessions };
         fs::create_dir_all(stage.hook().parent().unwrap()).unwrap();
         fs::create_dir_all(stage.path("home")).unwrap();

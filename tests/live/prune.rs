@@ -7,7 +7,6 @@ use ctxbridge::common::digest;
 use ctxbridge::demo;
 use ctxbridge::prune::DEFAULT_KEEP_TURNS;
 use ctxbridge::stub::{ApiRequest, Options, ScriptedReply, Stub};
-use ctxbridge_testkit::is_full_run;
 use serde_json::json;
 
 use super::{Installation, ended_well};
@@ -135,9 +134,9 @@ fn the_fourth_request_is_less_than_half() {
 
 /// The help text is made by another part of the program than conversations are.
 #[test]
+#[ignore = "nightly: by day the patched client has conversations"]
 fn executables_say_what_they_are_patched() {
-    let versions = ["2.1.330", "2.1.113"];
-    for version in &versions[..if is_full_run() { 2 } else { 1 }] {
+    for version in ["2.1.330", "2.1.113"] {
         let installation = Installation::of(version);
         let help = || {
             let output = std::process::Command::new(&installation.path)
@@ -267,6 +266,7 @@ fn works_with_tools(version: &str) {
 }
 
 #[test]
+#[ignore = "nightly: a newer release is tried"]
 fn a_conversation_with_tools_works_patched_2_0_76() {
     works_with_tools("2.0.76");
 }

@@ -2,12 +2,13 @@
 
 use ctxbridge::client::ConversationLimits;
 use ctxbridge::stub::{ApiRequest, Options, RequestKind, ScriptedReply, Stub};
+use ctxbridge_testkit::first_or_all;
 
 use super::{Installation, ended_well};
 
 #[test]
 fn a_compaction_is_told_from_the_conversation() {
-    for version in ["2.0.76", "2.1.112"] {
+    for version in first_or_all(&["2.1.112", "2.0.76"]) {
         let installation = Installation::of(version);
         let stub = Stub::start().unwrap();
         let client = installation.client().api(&stub.url()).env("CLAUDE_AUTOCOMPACT_PCT_OVERRIDE", "25");
@@ -21,7 +22,7 @@ fn a_compaction_is_told_from_the_conversation() {
 
 #[test]
 fn a_refusal_shows_at_once() {
-    for version in ["1.0.128", "2.1.112"] {
+    for version in first_or_all(&["2.1.112", "1.0.128"]) {
         let installation = Installation::of(version);
         let script = |_: &ApiRequest| ScriptedReply::Text("Never.".into());
         let stub = Stub::start_with(script, Options { max_requests: 0, ..Options::default() }).unwrap();

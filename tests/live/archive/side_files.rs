@@ -46,6 +46,7 @@ fn outlives_the_clients_clean_up(version: &str) {
 
 // In 2.0.76 a switch of the client's makers decides, and offline it is off.
 #[test]
+#[ignore = "nightly: a newer release is tried"]
 fn a_large_result_outlives_the_clients_clean_up_2_1_113() {
     outlives_the_clients_clean_up("2.1.113");
 }
