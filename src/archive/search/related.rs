@@ -30,7 +30,7 @@ const MAX_LOCATED_ENTRIES: usize = 960;
 /// Maximum number of turns that are scored, of those whose text is read, and of those that are looked at.
 const MAX_COMPARED_TURNS: usize = 48;
 const MAX_READ_TURNS: usize = 12;
-const MAX_CONSIDERED_TURNS: usize = 3;
+const MAX_CONSIDERED_TURNS: usize = 8;
 /// Maximum number of turns that are told: the second is wanted too seldom.
 const MAX_RELATED_TURNS: usize = 1;
 /// Maximum numbers of words of a text, of pairs of characters and of prefixes that are looked up, each of which takes its time.

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use super::FEATURES;
 
 /// Number of splits between the root and a leaf.
-pub const TREE_DEPTH: usize = 3;
+pub const TREE_DEPTH: usize = 4;
 /// The number that stands for 1.
 const ONE: f64 = 10_000.0;
 const SPLITS: usize = (1 << TREE_DEPTH) - 1;

@@ -1,5 +1,5 @@
 //! Fits the trees that decide what is recalled: gradient boosting for log-loss (Friedman 2001, "Greedy Function Approximation"), with
-//! complete trees of three splits, on a part of the rows each. The same input gives the same trees.
+//! complete trees, on a part of the rows each. The same input gives the same trees.
 
 use std::collections::HashSet;
 
@@ -28,8 +28,8 @@ impl TrainingPrompt {
     }
 }
 
-const TREES: usize = 150;
-const LEARNING_RATE: f64 = 0.05;
+const TREES: usize = 250;
+const LEARNING_RATE: f64 = 0.03;
 /// Share of the rows that a tree is fitted on.
 const SUBSAMPLE: f64 = 0.6;
 const MIN_LEAF_ROWS: usize = 15;
@@ -52,8 +52,15 @@ pub struct ThresholdOutcome {
 
 /// Fits on all prompts. The thresholds, for English and for other languages, are those that are farthest beyond these goals for real ones: by the
 /// lesser of what they have to spare in helped prompts and in wanted lines, where enough others are left alone. Each prompt is judged by trees
-/// that never saw it, nor the turns that answer it. The outcomes tell if the goals are met; if too few are left alone, nothing is ever recalled.
-pub fn fit(prompts: &[TrainingPrompt], goals: [ThresholdOutcome; 2], most: usize) -> (Trees, [ThresholdOutcome; 2]) {
+/// that never saw it, nor the turns that answer it. Of prompts that are made up, the trees with the threshold for English help at least
+/// `made_up_helped`, which they know. The outcomes tell if the goals are met, for real ones in English, in other languages, and for
+/// those that are made up; where no threshold is good enough, nothing is ever recalled.
+pub fn fit(
+    prompts: &[TrainingPrompt],
+    goals: [ThresholdOutcome; 2],
+    made_up_helped: f64,
+    most: usize,
+) -> (Trees, [ThresholdOutcome; 3]) {
     let mut judged: Vec<(usize, Vec<f64>)> = Vec::new();
     for round in 0..ROUNDS {
         let fold_of: Vec<usize> = (0..prompts.len() as u64).map(|at| random(round, at) as usize % FOLDS).collect();
@@ -63,25 +70,32 @@ pub fn fit(prompts: &[TrainingPrompt], goals: [ThresholdOutcome; 2], most: usize
             let known = prompts.iter().zip(&fold_of).filter(|(_, of)| **of != fold);
             let known = known.flat_map(|(prompt, _)| prompt.rows.iter().zip(&prompt.turns));
             let trees = boost(&known.filter(|(_, turn)| !answers.contains(turn)).map(|(row, _)| row).collect::<Vec<_>>());
-            let others = fold_of.iter().enumerate().filter(|(at, of)| **of == fold && prompts[*at].is_real);
-            judged.extend(
-                others.map(|(at, _)| (at, prompts[at].rows.iter().map(|(features, _)| trees.log_odds(features)).collect())),
-            );
+            let others = fold_of.iter().enumerate().filter(|(_, of)| **of == fold);
+            judged.extend(others.map(|(at, _)| (at, log_odds(&trees, &prompts[at]))));
         }
     }
-    let (foreign, english): (Vec<_>, Vec<_>) = judged.into_iter().partition(|(at, _)| prompts[*at].is_foreign);
-    let best = [(english, goals[0]), (foreign, goals[1])].map(|(judged, goal)| {
-        let outcomes = (-60..60).map(|step| {
-            let threshold = f64::from(step) / 20.0;
-            (threshold, outcome(prompts, &judged, threshold, most))
-        });
+    let (real, made_up): (Vec<_>, Vec<_>) = judged.into_iter().partition(|(at, _)| prompts[*at].is_real);
+    let (foreign, english): (Vec<_>, Vec<_>) = real.into_iter().partition(|(at, _)| prompts[*at].is_foreign);
+    let trees = boost(&prompts.iter().flat_map(|prompt| &prompt.rows).collect::<Vec<_>>());
+    let is_made_up = |(_, prompt): &(usize, &TrainingPrompt)| !prompt.is_real && !prompt.is_foreign;
+    let known: Vec<_> =
+        prompts.iter().enumerate().filter(is_made_up).map(|(at, prompt)| (at, log_odds(&trees, prompt))).collect();
+    let helps_made_up = |threshold| known.is_empty() || outcome(prompts, &known, threshold, most).helped >= made_up_helped;
+    let best = [(english, goals[0], true), (foreign, goals[1], false)].map(|(judged, goal, is_english)| {
+        let outcomes = (-60..60).map(|step| f64::from(step) / 20.0).filter(|threshold| !is_english || helps_made_up(*threshold));
+        let outcomes = outcomes.map(|threshold| (threshold, outcome(prompts, &judged, threshold, most)));
         let spare = |outcome: &ThresholdOutcome| (outcome.helped - goal.helped).min(outcome.precision - goal.precision);
         let fits = outcomes.filter(|(_, outcome)| outcome.silent >= goal.silent);
         fits.max_by(|one, other| spare(&one.1).total_cmp(&spare(&other.1)))
             .unwrap_or((f64::INFINITY, ThresholdOutcome::default()))
     });
-    let all: Vec<&TrainingRow> = prompts.iter().flat_map(|prompt| &prompt.rows).collect();
-    (Trees { thresholds: best.map(|(threshold, _)| threshold), ..boost(&all) }, best.map(|(_, outcome)| outcome))
+    let thresholds = best.map(|(threshold, _)| threshold);
+    let unseen = outcome(prompts, &made_up, thresholds[0], most);
+    (Trees { thresholds, ..trees }, [best[0].1, best[1].1, unseen])
+}
+
+fn log_odds(trees: &Trees, prompt: &TrainingPrompt) -> Vec<f64> {
+    prompt.rows.iter().map(|(features, _)| trees.log_odds(features)).collect()
 }
 
 fn outcome(prompts: &[TrainingPrompt], judged: &[(usize, Vec<f64>)], threshold: f64, most: usize) -> ThresholdOutcome {
@@ -221,7 +235,7 @@ mod tests {
             })
             .collect();
         let goal = ThresholdOutcome { helped: 0.9, precision: 0.9, silent: 0.9 };
-        let (trees, outcomes) = fit(&prompts, [goal; 2], 1);
+        let (trees, outcomes) = fit(&prompts, [goal; 2], 0.9, 1);
         for (outcome, threshold) in outcomes.into_iter().zip(trees.thresholds) {
             assert!(outcome.helped > 0.9 && outcome.precision > 0.9 && outcome.silent > 0.9, "{outcome:?}");
             let mut features = [0.0; FEATURES.len()];
