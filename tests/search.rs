@@ -171,8 +171,18 @@ fn a_switch_to_another_model_ends_the_making_of_vectors() {
 #[test]
 fn recall_looks_at_turns_by_words_and_meaning() {
     let wanted = ("The zorbix of database migrations and locks", "Fine.");
-    let about = ["apple cake", "summer holidays", "football players", "love songs", "rain and snow"]
-        .map(|what| format!("The zorbix of {what}"));
+    let about = [
+        "apple cake",
+        "summer holidays",
+        "football players",
+        "love songs",
+        "rain and snow",
+        "garden birds",
+        "old coins",
+        "winter shoes",
+        "goat cheese",
+    ];
+    let about = about.map(|what| format!("The zorbix of {what}"));
     let fillers: Vec<String> = (0..60).map(|number| format!("Chapter {number}")).collect();
     let rare = about.iter().map(|prompt| (prompt.as_str(), "Fine.")).chain([wanted]);
     let turns: Vec<(&str, &str)> = fillers.iter().map(|prompt| (prompt.as_str(), "Read.")).chain(rare).collect();
@@ -186,7 +196,7 @@ fn recall_looks_at_turns_by_words_and_meaning() {
     let deadline = Instant::now() + Duration::from_secs(600);
     let query = RelatedQuery { text: asked, project: &project, session: "", forgotten_turns: 0, limit: 3, deadline };
     let considered = search::consider(&mut archive.store, &mut archive.index, &query).unwrap();
-    assert_eq!((considered.len(), considered[0].place.index), (3, last.1), "{considered:?}");
+    assert_eq!((considered.len(), considered[0].place.index), (8, last.1), "{considered:?}");
 }
 
 #[test]

@@ -1,7 +1,10 @@
 //! Excerpts: the text of a found entry that is shown. Reading it from the archive would mean to unpack some megabytes for each hit.
 //! That is done only if the excerpt does not show why the entry was found.
 
+use std::cell::RefCell;
+
 use serde::{Deserialize, Serialize};
+use zstd::bulk::Decompressor;
 
 use super::Document;
 use crate::quote::head;
@@ -84,8 +87,16 @@ impl Excerpt {
 
     /// Decodes a stored excerpt; `None` if it is damaged.
     pub(super) fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        serde_json::from_slice(&zstd::bulk::decompress(bytes, MAX_EXCERPT_BYTES).ok()?).ok()
+        serde_json::from_slice(&unpack(bytes)?).ok()
     }
+}
+
+/// A prompt reads a dozen of them, and to make a decompressor takes as long as to use it.
+fn unpack(bytes: &[u8]) -> Option<Vec<u8>> {
+    thread_local! {
+        static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = RefCell::new(Decompressor::new().ok());
+    }
+    DECOMPRESSOR.with_borrow_mut(|decompressor| decompressor.as_mut()?.decompress(bytes, MAX_EXCERPT_BYTES).ok())
 }
 
 fn normalized_hash(texts: &[&str]) -> u64 {

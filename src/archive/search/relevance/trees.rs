@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn trees_are_read_as_they_are_written() {
         let mut tree = Tree { splits: [(0, 0.5); SPLITS], leaves: [0.0; LEAVES] };
-        tree.leaves[7] = 2.0;
+        tree.leaves[LEAVES - 1] = 2.0;
         tree.leaves[0] = -1.0;
         let trees = Trees { thresholds: [0.5, -0.5], intercept: -0.25, trees: vec![tree] };
         let read = Trees::parse(&format!("# a remark\n{}", trees.to_text()));
