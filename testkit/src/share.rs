@@ -33,7 +33,7 @@ pub fn some_of(places: Range<usize>) -> StepBy<Range<usize>> {
 
 /// All of these in a full run, else the first one.
 pub fn first_or_all<T>(all: &[T]) -> &[T] {
-    &all[..if is_full_run() { all.len() } else { 1 }]
+    if is_full_run() { all } else { all.get(..1).unwrap_or(all) }
 }
 
 fn share() -> f64 {

@@ -138,7 +138,7 @@ fn a_bit_of_the_log() {
     let whole = files.each_ref().map(|path| fs::read(path).unwrap());
     assert!(whole[1].len() > 100_000);
     let (mut turned_back, mut told) = (0, 0);
-    for bit in bits(whole[1].len() as u64, share_of(200)) {
+    for bit in bits(whole[1].len() as u64, share_of(350)) {
         fs::remove_file(sandbox.data().join("archive.db-shm")).ok();
         files.iter().zip(&whole).for_each(|(path, bytes)| fs::write(path, bytes).unwrap());
         flip_in(&files[1], bit);

@@ -441,20 +441,22 @@ fn killed_anywhere_json_lines_are_as_before_or_done() {
     shoot("[archive]\nstore = \"jsonl\"", share_of(20) as u64);
 }
 
-/// Killed when the new folder is in place, and the one before it is not removed yet.
+/// Killed when the new folder is in place, and the one before it is not removed yet; then perhaps merged into a database.
 #[test]
 fn a_folder_that_was_replaced_is_removed_by_the_next_run() {
-    let sandbox = Sandbox::new();
-    config(&sandbox, "[archive]\nstore = \"jsonl\"");
-    sandbox.talk(1, Lines::of(&session(1)).turn("Where do quokkas live?"));
-    sandbox.cli(&["archive", "import"]).done();
-    let replaced = sandbox.data().join("archive-jsonl.replaced");
-    fs::create_dir(&replaced).unwrap();
-    fs::copy(sandbox.data().join("archive-jsonl/journal.jsonl"), replaced.join("journal.jsonl")).unwrap();
-    fs::write(sandbox.data().join("forgotten.unfinished"), "[]").unwrap();
-    assert_eq!(sandbox.run(&["forget", "--yes", "--match", "nothing that is there"]).code, Some(1));
-    assert!(!replaced.exists() && sandbox.data().join("archive-jsonl").exists());
-    assert!(!sandbox.data().join("forgotten.unfinished").exists());
+    for settings in ["[archive]\nstore = \"jsonl\"", ""] {
+        let sandbox = Sandbox::new();
+        config(&sandbox, settings);
+        let talk = sandbox.talk(1, Lines::of(&session(1)).turn("Where do quokkas live?"));
+        sandbox.cli(&["archive", "import"]).done();
+        let replaced = sandbox.data().join("archive-jsonl.replaced-1");
+        fs::create_dir(&replaced).unwrap();
+        fs::write(replaced.join("journal.jsonl"), "Where do numbats live?").unwrap();
+        fs::write(sandbox.data().join("forgotten.unfinished"), "[]").unwrap();
+        assert_eq!(sandbox.run(&["forget", "--yes", "--match", "numbats"]).code, Some(1), "{settings}");
+        assert!(!replaced.exists() && !sandbox.data().join("forgotten.unfinished").exists(), "{settings}");
+        assert_eq!(sandbox.restored(&session(1), &[]).len(), talk.bytes().len(), "{settings}");
+    }
 }
 
 #[test]

@@ -239,7 +239,7 @@ scenes! {
     exit_code_2_blocks_2_1_100: exit_code_2_blocks("2.1.100"),
     #[ignore = "nightly: by day a fixture's loop asks again"]
     asks_at_every_request_2_0_76: asks_at_every_request("2.0.76"),
-    #[ignore = "nightly: another release of its era is tried"]
+    #[ignore = "nightly: by day a fixture's loop asks again"]
     asks_at_every_request_2_1_80: asks_at_every_request("2.1.80"),
     #[ignore = "nightly: four sessions of a hook that does not block"]
     other_exit_codes_change_nothing_2_0_76: other_exit_codes_change_nothing("2.0.76"),

@@ -168,7 +168,7 @@ fn the_native_updater_2_1_330_to_2_1_331() {
 }
 
 #[test]
-#[ignore = "nightly: by day a newer client is replaced"]
+#[ignore = "nightly: by day the native updater brings a new client"]
 fn npm_2_1_100_to_2_1_112() {
     a_new_version_in_place("2.1.100", "2.1.112");
 }

@@ -33,7 +33,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// Result of forgetting.
 #[derive(Debug, Default)]
 pub struct ForgetReport {
-    /// Files of damaged or merged archives that were set aside, and are gone.
+    /// Damaged, merged or replaced archives that were set aside, and are gone.
     pub removed: Vec<PathBuf>,
     /// Files that could not be removed, or that still have what was removed in their free pages, with the reason.
     pub left: Vec<(PathBuf, String)>,
@@ -55,6 +55,8 @@ pub fn forget(
     let mut cold_files: Vec<PathBuf> = unfinished.unwrap_or_default();
     write_mark(&mark, &cold_files)?;
     let mut report = ForgetReport::default();
+    // Of interrupted runs, not of one that is at work.
+    let replaced = JsonlStore::replaced_beside(location.folder());
     if JsonlStore::is_in(location.folder()) {
         progress("copying the archive without it");
         in_folder(location, plan, now_ms)?;
@@ -79,9 +81,9 @@ pub fn forget(
             report.left.push((data.join(SqliteStore::FILE), error.to_string()));
         }
     }
-    // Whoever only finishes what was interrupted did not ask for more.
+    // Whoever only finishes what was interrupted did not ask for more than what this left.
     let aside = if plan.is_empty() { Vec::new() } else { set_aside(location) };
-    for aside in aside {
+    for aside in replaced.into_iter().chain(aside) {
         let removed = if aside.is_dir() { fs::remove_dir_all(&aside) } else { fs::remove_file(&aside) };
         match removed {
             Ok(()) => report.removed.push(aside),

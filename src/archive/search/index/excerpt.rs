@@ -91,7 +91,7 @@ impl Excerpt {
     }
 }
 
-/// A prompt reads a dozen of them, and to make a decompressor takes as long as to use it.
+/// Unpacks with one decompressor: a prompt reads a dozen excerpts, and to make one takes as long as to use it.
 fn unpack(bytes: &[u8]) -> Option<Vec<u8>> {
     thread_local! {
         static DECOMPRESSOR: RefCell<Option<Decompressor<'static>>> = RefCell::new(Decompressor::new().ok());

@@ -65,11 +65,6 @@ impl Folder {
         self.path.with_added_extension("next")
     }
 
-    /// The folder beside it, to which an archive that was replaced is moved until it is removed.
-    pub fn replaced(&self) -> PathBuf {
-        self.path.with_added_extension("replaced")
-    }
-
     pub fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }

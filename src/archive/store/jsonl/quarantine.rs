@@ -18,6 +18,8 @@ use ctxbridge_common::files;
 
 /// Part of a quarantined folder's name: another archive has all of it.
 const MERGED: &str = "merged";
+/// The same, of one that was replaced.
+const REPLACED: &str = "replaced";
 
 /// Position up to which an archive was read. It changes as soon as anything is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +41,16 @@ impl JsonlStore {
 
     /// Folders that were moved aside because another archive has all of them.
     pub fn merged_beside(folder: &Path) -> Vec<PathBuf> {
-        let begin = format!("{}.{MERGED}-", name_of(folder));
+        Self::beside(folder, MERGED)
+    }
+
+    /// Folders that were replaced, and not removed: whoever was to do that was killed.
+    pub fn replaced_beside(folder: &Path) -> Vec<PathBuf> {
+        Self::beside(folder, REPLACED)
+    }
+
+    fn beside(folder: &Path, why: &str) -> Vec<PathBuf> {
+        let begin = format!("{}.{why}-", name_of(folder));
         let listed = folder.parent().and_then(|parent| fs::read_dir(parent).ok());
         let entries = listed.into_iter().flatten().flatten();
         let mut found: Vec<_> =
@@ -102,8 +113,7 @@ impl JsonlStore {
     pub(crate) fn begin_replacement(folder: &Path) -> Result<Replacement, StoreError> {
         let alone = Folder::at(folder).lock(LockPolicy::Background)?;
         let path = folder.with_added_extension("part");
-        let at = Folder::at(folder);
-        for path in [&path, &at.replacement(), &at.replaced()] {
+        for path in [&path, &Folder::at(folder).replacement()] {
             // It was not finished.
             files::gone(fs::remove_dir_all(path)).map_err(|cause| StoreError::File { path: path.clone(), cause })?;
         }
@@ -124,18 +134,30 @@ pub(crate) struct Replacement {
 }
 
 impl Replacement {
-    /// Puts it in the other one's place, which is removed. Killed in between, the next one to open the folder finds the replacement, and the
-    /// next replacement removes what was replaced.
+    /// Puts it in the other one's place, which is removed. Killed in between, the next one to write to the folder finds the replacement, and what
+    /// was replaced is [beside it](JsonlStore::replaced_beside).
     pub fn finish(self) -> Result<(), StoreError> {
         let failed = |cause| StoreError::File { path: self.folder.clone(), cause };
-        let at = Folder::at(&self.folder);
+        // The folder is as good as gone: what replaces it has to be on the disk.
+        sync_all(&self.path).map_err(failed)?;
         // From here on it is complete.
-        let (complete, replaced) = (at.replacement(), at.replaced());
+        let complete = Folder::at(&self.folder).replacement();
         fs::rename(&self.path, &complete).map_err(failed)?;
-        fs::rename(&self.folder, &replaced).map_err(failed)?;
+        let replaced = rename(&self.folder, REPLACED).map_err(failed)?;
         fs::rename(&complete, &self.folder).map_err(failed)?;
-        fs::remove_dir_all(&replaced).map_err(|cause| StoreError::File { path: replaced, cause })
+        // It is in the folder that goes.
+        drop(self._alone);
+        files::gone(fs::remove_dir_all(&replaced)).map_err(|cause| StoreError::File { path: replaced, cause })
     }
+}
+
+/// Waits until all files of a folder are on the disk.
+fn sync_all(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() { sync_all(&path)? } else { files::sync(&path)? }
+    }
+    Ok(())
 }
 
 /// Renames a folder to a name that is not taken yet.

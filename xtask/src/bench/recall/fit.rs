@@ -50,17 +50,21 @@ pub struct ThresholdOutcome {
     pub silent: f64,
 }
 
+/// What was fitted, and what it is worth.
+#[derive(Debug)]
+pub struct Fitted {
+    pub trees: Trees,
+    /// Outcomes for real prompts in English and in other languages, and for those that are made up, by trees that did not see them.
+    pub unseen: [ThresholdOutcome; 3],
+    /// Outcome for those that are made up, by the trees, which know them.
+    pub made_up: ThresholdOutcome,
+}
+
 /// Fits on all prompts. The thresholds, for English and for other languages, are those that are farthest beyond these goals for real ones: by the
 /// lesser of what they have to spare in helped prompts and in wanted lines, where enough others are left alone. Each prompt is judged by trees
-/// that never saw it, nor the turns that answer it. Of prompts that are made up, the trees with the threshold for English help at least
-/// `made_up_helped`, which they know. The outcomes tell if the goals are met, for real ones in English, in other languages, and for
-/// those that are made up; where no threshold is good enough, nothing is ever recalled.
-pub fn fit(
-    prompts: &[TrainingPrompt],
-    goals: [ThresholdOutcome; 2],
-    made_up_helped: f64,
-    most: usize,
-) -> (Trees, [ThresholdOutcome; 3]) {
+/// that never saw it, nor the turns that answer it. Of prompts in English that are made up, the trees, which know them, help at least
+/// `made_up_helped`. Where no threshold is good enough, nothing is ever recalled.
+pub fn fit(prompts: &[TrainingPrompt], goals: [ThresholdOutcome; 2], made_up_helped: f64, most: usize) -> Fitted {
     let mut judged: Vec<(usize, Vec<f64>)> = Vec::new();
     for round in 0..ROUNDS {
         let fold_of: Vec<usize> = (0..prompts.len() as u64).map(|at| random(round, at) as usize % FOLDS).collect();
@@ -74,15 +78,17 @@ pub fn fit(
             judged.extend(others.map(|(at, _)| (at, log_odds(&trees, &prompts[at]))));
         }
     }
-    let (real, made_up): (Vec<_>, Vec<_>) = judged.into_iter().partition(|(at, _)| prompts[*at].is_real);
-    let (foreign, english): (Vec<_>, Vec<_>) = real.into_iter().partition(|(at, _)| prompts[*at].is_foreign);
     let trees = boost(&prompts.iter().flat_map(|prompt| &prompt.rows).collect::<Vec<_>>());
-    let is_made_up = |(_, prompt): &(usize, &TrainingPrompt)| !prompt.is_real && !prompt.is_foreign;
-    let known: Vec<_> =
-        prompts.iter().enumerate().filter(is_made_up).map(|(at, prompt)| (at, log_odds(&trees, prompt))).collect();
-    let helps_made_up = |threshold| known.is_empty() || outcome(prompts, &known, threshold, most).helped >= made_up_helped;
-    let best = [(english, goals[0], true), (foreign, goals[1], false)].map(|(judged, goal, is_english)| {
-        let outcomes = (-60..60).map(|step| f64::from(step) / 20.0).filter(|threshold| !is_english || helps_made_up(*threshold));
+    let known: Vec<_> = prompts.iter().enumerate().map(|(at, prompt)| (at, log_odds(&trees, prompt))).collect();
+    let part = |judged: &[(usize, Vec<f64>)], is_real: bool, is_foreign: bool| {
+        let is_of_it = |at: usize| prompts[at].is_real == is_real && prompts[at].is_foreign == is_foreign;
+        judged.iter().filter(|(at, _)| is_of_it(*at)).cloned().collect::<Vec<_>>()
+    };
+    let made_up = part(&known, false, false);
+    let helps_made_up = |threshold| made_up.is_empty() || outcome(prompts, &made_up, threshold, most).helped >= made_up_helped;
+    let best = [false, true].map(|is_foreign| {
+        let (judged, goal) = (part(&judged, true, is_foreign), goals[usize::from(is_foreign)]);
+        let outcomes = (-60..60).map(|step| f64::from(step) / 20.0).filter(|threshold| is_foreign || helps_made_up(*threshold));
         let outcomes = outcomes.map(|threshold| (threshold, outcome(prompts, &judged, threshold, most)));
         let spare = |outcome: &ThresholdOutcome| (outcome.helped - goal.helped).min(outcome.precision - goal.precision);
         let fits = outcomes.filter(|(_, outcome)| outcome.silent >= goal.silent);
@@ -90,8 +96,16 @@ pub fn fit(
             .unwrap_or((f64::INFINITY, ThresholdOutcome::default()))
     });
     let thresholds = best.map(|(threshold, _)| threshold);
-    let unseen = outcome(prompts, &made_up, thresholds[0], most);
-    (Trees { thresholds, ..trees }, [best[0].1, best[1].1, unseen])
+    // Each is measured against the threshold of its language.
+    let of_made_up = |judged: &[(usize, Vec<f64>)]| {
+        let mut judged: Vec<_> = judged.iter().filter(|(at, _)| !prompts[*at].is_real).cloned().collect();
+        for (at, odds) in &mut judged {
+            odds.iter_mut().for_each(|odds| *odds -= thresholds[usize::from(prompts[*at].is_foreign)]);
+        }
+        outcome(prompts, &judged, 0.0, most)
+    };
+    let (unseen, made_up) = (of_made_up(&judged), of_made_up(&known));
+    Fitted { trees: Trees { thresholds, ..trees }, unseen: [best[0].1, best[1].1, unseen], made_up }
 }
 
 fn log_odds(trees: &Trees, prompt: &TrainingPrompt) -> Vec<f64> {
@@ -219,7 +233,7 @@ mod tests {
 
     #[test]
     fn what_tells_is_learned_and_what_does_not_is_left() {
-        let prompts: Vec<TrainingPrompt> = (0..200_u64)
+        let prompts: Vec<TrainingPrompt> = (0..400_u64)
             .map(|at| {
                 let mut features = [0.0; FEATURES.len()];
                 features[3] = (random(1, at) % 100) as f64 / 100.0;
@@ -229,19 +243,23 @@ mod tests {
                     rows: vec![(features, is_wanted)],
                     turns: vec![at.to_string()],
                     is_answerable: is_wanted,
-                    is_real: true,
+                    is_real: at % 4 < 2,
                     is_foreign: at % 2 == 0,
                 }
             })
             .collect();
         let goal = ThresholdOutcome { helped: 0.9, precision: 0.9, silent: 0.9 };
-        let (trees, outcomes) = fit(&prompts, [goal; 2], 0.9, 1);
-        for (outcome, threshold) in outcomes.into_iter().zip(trees.thresholds) {
+        let Fitted { trees, unseen, made_up } = fit(&prompts, [goal; 2], 0.9, 1);
+        assert!(unseen[2].helped > 0.9 && made_up.helped > 0.9, "{unseen:?} {made_up:?}");
+        for (outcome, threshold) in unseen.into_iter().zip(trees.thresholds) {
             assert!(outcome.helped > 0.9 && outcome.precision > 0.9 && outcome.silent > 0.9, "{outcome:?}");
             let mut features = [0.0; FEATURES.len()];
             assert!(trees.log_odds(&features) < threshold);
             features[3] = 0.9;
             assert!(trees.log_odds(&features) >= threshold);
         }
+        // More than all cannot be helped, so nothing is good enough; other languages have no such goal.
+        let Fitted { trees, .. } = fit(&prompts, [goal; 2], 1.1, 1);
+        assert!(trees.thresholds[0].is_infinite() && trees.thresholds[1].is_finite());
     }
 }
