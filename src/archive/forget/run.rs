@@ -18,7 +18,7 @@ use crate::ingest::NO_FOLLOW_UP;
 use crate::open::Location;
 use crate::recovery;
 use crate::search::{SearchError, Searcher};
-use crate::store::jsonl::JsonlStore;
+use crate::store::jsonl::{DAMAGED, JsonlStore, MERGED};
 use crate::store::sqlite::{LockPolicy, RemovedRows, SqliteStore};
 use crate::store::{FolderStore, Session, SessionReader, Store, StoreError};
 use ctxbridge_common::files;
@@ -103,17 +103,9 @@ pub fn is_unfinished(data: &Path) -> bool {
 
 /// Archives that were set aside, damaged or merged: nobody can forget a part of them.
 pub fn set_aside(location: &Location) -> Vec<PathBuf> {
-    let beside = |path: &Path| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let folder = path.parent().map(Path::to_owned).unwrap_or_default();
-        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-        entries.map(|entry| entry.path()).filter(move |path| {
-            let found = path.file_name().unwrap_or_default().to_string_lossy();
-            let rest = found.strip_prefix(&name);
-            rest.is_some_and(|rest| rest.starts_with(".damaged-") || rest.starts_with(".merged-"))
-        })
-    };
-    let mut found: Vec<PathBuf> = beside(&location.data().join(SqliteStore::FILE)).chain(beside(location.folder())).collect();
+    let places = [location.data().join(SqliteStore::FILE), location.folder().to_owned()];
+    let mut found: Vec<PathBuf> =
+        places.iter().flat_map(|place| [DAMAGED, MERGED].map(|why| JsonlStore::set_aside(place, why))).flatten().collect();
     found.sort_unstable();
     found
 }

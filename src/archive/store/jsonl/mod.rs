@@ -36,6 +36,7 @@ mod transcript_files;
 
 pub use check::JournalFinding;
 pub use quarantine::ReadPosition;
+pub(crate) use quarantine::{DAMAGED, MERGED};
 
 use std::collections::HashSet;
 use std::fs::File;

@@ -17,8 +17,9 @@ use crate::store::sqlite::LockPolicy;
 use ctxbridge_common::files;
 
 /// Part of a quarantined folder's name: another archive has all of it.
-const MERGED: &str = "merged";
-/// The same, of one that was replaced.
+pub(crate) const MERGED: &str = "merged";
+/// The same, of one that is damaged, and of one that was replaced.
+pub(crate) const DAMAGED: &str = "damaged";
 const REPLACED: &str = "replaced";
 
 /// Position up to which an archive was read. It changes as soon as anything is written.
@@ -41,17 +42,18 @@ impl JsonlStore {
 
     /// Folders that were moved aside because another archive has all of them.
     pub fn merged_beside(folder: &Path) -> Vec<PathBuf> {
-        Self::beside(folder, MERGED)
+        Self::set_aside(folder, MERGED)
     }
 
     /// Folders that were replaced, and not removed: whoever was to do that was killed.
     pub fn replaced_beside(folder: &Path) -> Vec<PathBuf> {
-        Self::beside(folder, REPLACED)
+        Self::set_aside(folder, REPLACED)
     }
 
-    fn beside(folder: &Path, why: &str) -> Vec<PathBuf> {
-        let begin = format!("{}.{why}-", name_of(folder));
-        let listed = folder.parent().and_then(|parent| fs::read_dir(parent).ok());
+    /// Archives that were moved aside for a reason, beside the path where each was: a folder, or the file of a database.
+    pub(crate) fn set_aside(path: &Path, why: &str) -> Vec<PathBuf> {
+        let begin = format!("{}.{why}-", name_of(path));
+        let listed = path.parent().and_then(|parent| fs::read_dir(parent).ok());
         let entries = listed.into_iter().flatten().flatten();
         let mut found: Vec<_> =
             entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(&begin)).map(|entry| entry.path()).collect();
@@ -75,7 +77,7 @@ impl JsonlStore {
         match read {
             Err(error) if error.is_damage() => {
                 let failed = |cause| StoreError::Quarantine { path: folder.to_owned(), cause };
-                rename(folder, "damaged").map(Some).map_err(failed)
+                rename(folder, DAMAGED).map(Some).map_err(failed)
             }
             other => other.map(|()| None),
         }
@@ -117,7 +119,7 @@ impl JsonlStore {
             // It was not finished.
             files::gone(fs::remove_dir_all(path)).map_err(|cause| StoreError::File { path: path.clone(), cause })?;
         }
-        Ok(Replacement { path, folder: folder.to_owned(), _alone: alone })
+        Ok(Replacement { path, folder: folder.to_owned(), alone })
     }
 
     fn marked(&self) -> ReadPosition {
@@ -130,7 +132,8 @@ pub(crate) struct Replacement {
     /// Its folder.
     pub path: PathBuf,
     folder: PathBuf,
-    _alone: Option<File>,
+    /// The writers' lock of the other one.
+    alone: Option<File>,
 }
 
 impl Replacement {
@@ -146,7 +149,7 @@ impl Replacement {
         let replaced = rename(&self.folder, REPLACED).map_err(failed)?;
         fs::rename(&complete, &self.folder).map_err(failed)?;
         // It is in the folder that goes.
-        drop(self._alone);
+        drop(self.alone);
         files::gone(fs::remove_dir_all(&replaced)).map_err(|cause| StoreError::File { path: replaced, cause })
     }
 }
