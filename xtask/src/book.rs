@@ -13,14 +13,14 @@ use crate::tools::{mdbook, target};
 /// Builds the book, and checks its links.
 pub fn check(steps: &mut Steps) -> Result<()> {
     let mut build = mdbook(steps)?;
-    let mut warnings = Vec::new();
-    steps.run_with_lines("book", build.args(["build", "docs"]), "", &mut |line| {
+    let (folder, mut warnings) = (target().join("book"), Vec::new());
+    steps.run_with_lines("book", build.args(["build", "docs", "--dest-dir"]).arg(&folder), "", &mut |line| {
         if line.contains("WARN") || line.contains("ERROR") {
             warnings.push(line.to_owned());
         }
     })?;
     ensure!(warnings.is_empty(), "mdbook warns: {}", warnings.join("; "));
-    let broken = steps.within("links of the book", || broken_links(&target().join("book")))?;
+    let broken = steps.within("links of the book", || broken_links(&folder))?;
     ensure!(broken.is_empty(), "links lead nowhere:\n{}", broken.join("\n"));
     Ok(())
 }
