@@ -1,4 +1,4 @@
-//! How the programs of development are linked.
+//! Linking of the programs of development.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use ctxbridge_testkit::postgres::{Server, TestDatabase, answers};
 
-/// Where ctxbridge itself keeps what is fetched.
+/// The folder in which ctxbridge itself keeps what is fetched.
 fn cache() -> PathBuf {
     let named = |variable: &str| std::env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
     named("CTXBRIDGE_CACHE_DIR")

@@ -1,4 +1,4 @@
-//! What is asked of every executable that can be read, and how one is made of the fuzzer's bytes.
+//! Questions that every executable has to answer which can be read, and one that is made of the fuzzer's bytes.
 
 #[path = "../../../tests/native/builder/mod.rs"]
 pub mod builder;

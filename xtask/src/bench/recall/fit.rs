@@ -50,7 +50,7 @@ pub struct ThresholdOutcome {
     pub silent: f64,
 }
 
-/// What was fitted, and what it is worth.
+/// Trees that were fitted, and their worth.
 #[derive(Debug)]
 pub struct Fitted {
     pub trees: Trees,

@@ -2,9 +2,9 @@
 
 /// A text of a kind.
 pub struct HostileText {
-    /// What it starts with; a bracket and a quote make it JSON.
+    /// Its start; a bracket and a quote make it JSON.
     pub head: &'static str,
-    /// What it repeats.
+    /// The part that it repeats.
     pub piece: String,
 }
 
