@@ -29,6 +29,7 @@ pub mod preserved;
 pub mod project;
 pub mod project_memory;
 pub mod project_moves;
+mod project_scope;
 pub mod quote;
 pub mod reader;
 pub mod recall;

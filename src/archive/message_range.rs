@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use super::handle_lookup::{self, FoundLine};
 use super::message_text;
+pub use super::message_text::OriginalMessage;
 use super::store::StoreError;
 use crate::store::StoreReader;
 use ctxbridge_common::files;
@@ -28,21 +29,6 @@ pub struct OriginalMessages {
     pub session: Option<String>,
     /// The transcript.
     pub path: PathBuf,
-}
-
-/// An original message.
-#[derive(Clone, Debug, PartialEq)]
-pub struct OriginalMessage {
-    /// Its id.
-    pub uuid: String,
-    /// The role: user or assistant.
-    pub role: String,
-    /// Its time, as the client wrote it.
-    pub time: Option<String>,
-    /// Tools that it calls, or has the results of.
-    pub tools: Vec<String>,
-    /// Its content, as in the transcript.
-    pub content: Value,
 }
 
 impl OriginalMessages {

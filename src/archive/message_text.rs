@@ -2,8 +2,22 @@
 
 use serde_json::Value;
 
-use super::message_range::OriginalMessage;
 use ctxbridge_common::digest;
+
+/// An original message.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OriginalMessage {
+    /// Its id.
+    pub uuid: String,
+    /// The role: user or assistant.
+    pub role: String,
+    /// Its time, as the client wrote it.
+    pub time: Option<String>,
+    /// Tools that it calls, or has the results of.
+    pub tools: Vec<String>,
+    /// Its content, as in the transcript.
+    pub content: Value,
+}
 
 /// Before the header of a message.
 const HEADER: &str = "== ";

@@ -10,6 +10,8 @@ use std::path::Path;
 
 use ctxbridge_common::folder::{self, FolderKey};
 
+pub use crate::project_scope::ProjectScope;
+use crate::project_scope::name_key;
 use crate::quote::printable;
 use crate::store::{FolderFacts, SessionFolder, Store, StoreError};
 use ctxbridge_common::paths;
@@ -89,37 +91,7 @@ impl KnownFolders {
     }
 }
 
-/// A project: one folder, or several names of it, with all below.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ProjectScope {
-    roots: Vec<FolderKey>,
-    /// The name by which colleagues' folders are found as well: theirs lie elsewhere.
-    shared_name: Option<FolderKey>,
-}
-
 impl ProjectScope {
-    /// The project in a folder, which need not be there.
-    pub fn at(folder: &str) -> Self {
-        Self::of_folders([folder])
-    }
-
-    /// The project in a folder that is gone, of which it is known whether case counted there.
-    pub fn of_known(folder: &str, ignores_case: bool) -> Self {
-        let key = FolderKey::of(folder);
-        Self { roots: vec![if ignores_case { key.ignoring_case() } else { key }], shared_name: None }
-    }
-
-    /// The project in several folders, such as the work trees of a repository.
-    pub fn of_folders<'f>(folders: impl IntoIterator<Item = &'f str>) -> Self {
-        let roots = folders.into_iter().map(|folder| FolderKey::of_existing(Path::new(folder))).collect();
-        Self { roots, shared_name: None }
-    }
-
-    /// The projects with this name, wherever they are. Case does not count.
-    pub fn named(name: &str) -> Self {
-        Self { roots: Vec::new(), shared_name: Some(name_key(name)) }
-    }
-
     /// Resolves the name of a project, as the user gives it in the folder `from`: a path, or the last names of the path of a known
     /// folder.
     ///
@@ -166,37 +138,12 @@ impl ProjectScope {
         }
         Self { roots, shared_name: None }
     }
-
-    /// The folders, as they are compared.
-    pub fn roots(&self) -> &[FolderKey] {
-        &self.roots
-    }
-
-    /// `true` if a folder of this user belongs to the project.
-    pub fn contains(&self, folder: &str) -> bool {
-        let folder = FolderKey::of(folder);
-        self.roots.iter().any(|root| root.contains(&folder))
-    }
-
-    /// `true` if a folder belongs to the project, or to one of the same name on a colleague's machine.
-    pub fn contains_shared(&self, folder: &str) -> bool {
-        let has_name = |name: &FolderKey| {
-            let folder = FolderKey::of(folder).ignoring_case();
-            let (names, wanted) = (folder.names(), name.names());
-            !wanted.is_empty() && names.windows(wanted.len()).any(|some| some == wanted)
-        };
-        self.contains(folder) || self.shared_name.as_ref().is_some_and(has_name)
-    }
 }
 
 /// `true` if a name says where a folder is, and not only how it is named.
 fn is_path(named: &str) -> bool {
     let is_relative = matches!(named, "." | "..") || ["./", "../", ".\\", "..\\"].iter().any(|begin| named.starts_with(begin));
     is_relative || folder::is_absolute(named)
-}
-
-fn name_key(name: &str) -> FolderKey {
-    FolderKey::of(&name.replace('\\', "/")).ignoring_case()
 }
 
 /// Finds the root of a project that a known folder belongs to, if it is one of the wanted name.

@@ -3,7 +3,7 @@
 use super::quote::{self, QuoteBudget};
 use super::store::{LearningQuery, StoreError, StoreReader, TurnSelection};
 use crate::learn::LearningKind;
-use crate::project::ProjectScope;
+use crate::project_scope::ProjectScope;
 use ctxbridge_common::folder::FolderKey;
 
 /// Maximum numbers of sessions and of decisions.

@@ -15,7 +15,7 @@ use ctxbridge_common::folder::{self, FolderKey};
 use ctxbridge_common::paths;
 use ctxbridge_common::repository::Repository;
 
-use crate::project::ProjectScope;
+use crate::project_scope::ProjectScope;
 use crate::store::{FolderFacts, Session, SessionMove, Store, StoreError};
 
 /// Time after which facts are noted again, in milliseconds: a repository may get a remote, or its first commit.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Phase, Trend};
+use super::{Phase, Point, Trend};
 use ctxbridge_config as config;
 use ctxbridge_prune::fold::DEFAULT_BASE_TOKENS;
 use ctxbridge_prune::window::DEFAULT_WINDOW_TOKENS;
@@ -41,20 +41,6 @@ pub struct WindowState {
     /// Tokens in the window at that time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blocked_tokens: Option<u64>,
-}
-
-/// A measurement.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Point {
-    /// Milliseconds since 1970.
-    pub ts: i64,
-    /// Tokens in the window.
-    pub tokens: u64,
-    /// Their share of the window, where 1 is all of it.
-    pub pct: f64,
-    /// Human turns so far.
-    pub turns: u64,
 }
 
 /// Reading of the window by a hook.

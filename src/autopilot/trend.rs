@@ -1,8 +1,20 @@
 //! Rate at which the window fills.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use super::Point;
+/// A measurement.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Point {
+    /// Milliseconds since 1970.
+    pub ts: i64,
+    /// Tokens in the window.
+    pub tokens: u64,
+    /// Their share of the window, where 1 is all of it.
+    pub pct: f64,
+    /// Human turns so far.
+    pub turns: u64,
+}
 
 /// Rate at which the window fills.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]

@@ -12,13 +12,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::Project;
-use super::project::CHECKOUT_ID_CHARS;
+use super::project::{CHECKOUT_ID_CHARS, PROJECT_DATA_FOLDER};
 use ctxbridge_common::files;
 
-/// The folder in a project that belongs to ctxbridge.
-pub const PROJECT_DATA_FOLDER: &str = ".ctxbridge";
-
-/// The folder in it with the bundles.
+/// The folder with the bundles, in [`PROJECT_DATA_FOLDER`].
 pub const BUNDLES_FOLDER: &str = "bundles";
 
 /// The file by which writers and folding lock each other out.

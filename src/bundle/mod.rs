@@ -20,14 +20,14 @@ mod record;
 mod related;
 mod shell;
 
-pub use bundle_paths::{BUNDLES_FOLDER, BundlePathError, Bundles, PROJECT_DATA_FOLDER, sanitize_session_id};
+pub use bundle_paths::{BUNDLES_FOLDER, BundlePathError, Bundles, sanitize_session_id};
 pub use compact::{BundleFoldingReport, compact};
 pub use episode::Episode;
 pub use forget::forget;
 pub(crate) use index::CACHE_FOLDER;
 pub use index::{BundleIndex, BundleRefreshReport, IndexError, RefreshScope};
 pub use line::{BundleAction, BundleLine, EpisodeSummary, Task};
-pub use project::Project;
+pub use project::{PROJECT_DATA_FOLDER, Project};
 pub use read::{ParsedBundle, Skipped, parse, read};
 pub use record::{action_of_tool_call, record};
 pub use related::{RelatedEpisode, related_episodes};

@@ -20,6 +20,9 @@ const MAX_GIT_FILE_BYTES: u64 = 4 << 10;
 /// Maximum number of work trees of a repository that are considered.
 const MAX_WORK_TREES: usize = 64;
 
+/// The folder in a project that belongs to ctxbridge.
+pub const PROJECT_DATA_FOLDER: &str = ".ctxbridge";
+
 /// Digits of the id of a checked-out state.
 pub(super) const CHECKOUT_ID_CHARS: usize = 8;
 
@@ -43,7 +46,7 @@ impl Project {
     /// in it is a project without git as well. The folders below it are not, since their owner is unknown.
     pub fn around(folder: &Path, home: Option<&Path>) -> Option<Self> {
         let home = home.and_then(|home| paths::real(home).ok());
-        let own = folder.join(super::PROJECT_DATA_FOLDER).is_dir().then_some(folder);
+        let own = folder.join(PROJECT_DATA_FOLDER).is_dir().then_some(folder);
         let repository = folder.ancestors().find(|folder| folder.join(".git").exists());
         let named = repository.or(own).filter(|_| folder.is_absolute())?;
         let root = paths::real(named).ok()?;

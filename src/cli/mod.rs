@@ -23,6 +23,7 @@ mod hooks;
 mod learnings;
 mod man;
 mod mcp;
+mod merge_back;
 mod model;
 mod object_input;
 mod output;

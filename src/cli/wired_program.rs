@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
-use crate::hook::settings::wiring::own_program;
+use crate::hook::settings::own_program::own_program;
 use ctxbridge_common::{files, paths};
 use tempfile::NamedTempFile;
 

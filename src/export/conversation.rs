@@ -9,9 +9,8 @@ use std::collections::HashMap;
 
 use serde_json::Value;
 
-use super::{turns, visible};
+use super::visible;
 use ctxbridge_archive::quote;
-use ctxbridge_archive::store::{Session, StoreError, StoreReader, StoredTurn, TurnSelection};
 use ctxbridge_common::digest;
 use ctxbridge_transcript::{Content, MessageBlock, Record, RecordKind, SideTexts, as_typed, records};
 
@@ -154,44 +153,6 @@ pub struct Agent {
 }
 
 impl ExportedConversation {
-    /// Reads the newest state of a session.
-    ///
-    /// # Errors
-    /// If the store cannot be read.
-    pub fn read(store: &mut dyn StoreReader, session: &Session, thinking: bool) -> Result<Self, StoreError> {
-        let turns = store.turns(session.key, TurnSelection::All)?;
-        Self::of_turns(store, session, &turns, thinking)
-    }
-
-    /// Reads these turns of a session, which are one conversation.
-    ///
-    /// # Errors
-    /// If the store cannot be read.
-    pub fn of_turns(
-        store: &mut dyn StoreReader,
-        session: &Session,
-        turns: &[StoredTurn],
-        thinking: bool,
-    ) -> Result<Self, StoreError> {
-        let before = match turns.first() {
-            Some(first) => turns::read_before(store, session, first, thinking)?,
-            None => Vec::new(),
-        };
-        let agents = store.turns(session.key, TurnSelection::Agents)?;
-        let (turns, agents) = turns::read(store, turns, &agents, thinking)?;
-        Ok(Self {
-            session: session.session.clone(),
-            title: session.title.clone(),
-            state: None,
-            folder: session.folder.clone(),
-            model: session.model.clone(),
-            version: session.version.clone(),
-            before,
-            turns,
-            agents,
-        })
-    }
-
     /// Start time, in milliseconds since 1970.
     pub fn first_ms(&self) -> Option<i64> {
         self.turns.iter().map(|turn| turn.started_ms).find(|ms| *ms > 0)

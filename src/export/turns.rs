@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use rayon::prelude::*;
 
-use super::conversation::{Agent, ExportedMessage, ExportedTurn, MessageBody, messages};
-use ctxbridge_archive::store::{SegmentReader, Session, StoreError, StoredTurn};
+use super::conversation::{Agent, ExportedConversation, ExportedMessage, ExportedTurn, MessageBody, messages};
+use ctxbridge_archive::store::{SegmentReader, Session, StoreError, StoreReader, StoredTurn, TurnSelection};
 use ctxbridge_archive::{handle, turn_text};
 use ctxbridge_transcript::SideTexts;
 
@@ -14,6 +14,46 @@ const TURNS_PER_BATCH: usize = 64;
 
 /// Maximum depth of sub-agents that start sub-agents. The work of deeper ones is listed after the conversation.
 const MAX_AGENT_DEPTH: usize = 8;
+
+impl ExportedConversation {
+    /// Reads the newest state of a session.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub fn read(store: &mut dyn StoreReader, session: &Session, thinking: bool) -> Result<Self, StoreError> {
+        let turns = store.turns(session.key, TurnSelection::All)?;
+        Self::of_turns(store, session, &turns, thinking)
+    }
+
+    /// Reads these turns of a session, which are one conversation.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub fn of_turns(
+        store: &mut dyn StoreReader,
+        session: &Session,
+        turns: &[StoredTurn],
+        thinking: bool,
+    ) -> Result<Self, StoreError> {
+        let before = match turns.first() {
+            Some(first) => read_before(store, session, first, thinking)?,
+            None => Vec::new(),
+        };
+        let agents = store.turns(session.key, TurnSelection::Agents)?;
+        let (turns, agents) = read(store, turns, &agents, thinking)?;
+        Ok(Self {
+            session: session.session.clone(),
+            title: session.title.clone(),
+            state: None,
+            folder: session.folder.clone(),
+            model: session.model.clone(),
+            version: session.version.clone(),
+            before,
+            turns,
+            agents,
+        })
+    }
+}
 
 /// Reads turns, and the work of the sub-agents `agents`. Returns the work that no call of these turns has started apart.
 ///

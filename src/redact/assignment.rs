@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use super::authorization::{AUTHORIZATION_RULE, authorization};
 use super::names::{self, SecretKind};
-use super::value::{self, ScannedText, ValueSpan};
+use super::value::{self, ScannedText, VALUE_TERMINATORS, ValueSpan};
 use super::{MARKER_PREFIX, blocks, calls, prose, strength};
 
 /// Name of the rule for named secrets.
@@ -35,9 +35,7 @@ const QUOTE_ENTITY: &str = "&quot;";
 /// Minimum bytes of the value of `token: …`.
 const SHORTEST_WEAK: usize = 16;
 
-/// Bytes that end a value without quotes.
-pub const VALUE_TERMINATORS: &[u8] = b",;&|<>)}]";
-/// The same for environment variables, whose values extend to the next blank.
+/// Bytes that end the value of an environment variable, which extends to the next blank.
 const VARIABLE_TERMINATORS: &[u8] = b";|<>";
 
 /// A secret and the name of its rule.

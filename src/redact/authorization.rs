@@ -2,9 +2,8 @@
 
 use std::ops::Range;
 
-use super::assignment::VALUE_TERMINATORS;
 use super::strength;
-use super::value::{self, ScannedText};
+use super::value::{self, ScannedText, VALUE_TERMINATORS};
 
 /// Name of the rule for `Authorization` and `Bearer`.
 pub const AUTHORIZATION_RULE: &str = "authorization";

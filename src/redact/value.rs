@@ -5,6 +5,8 @@ use std::ops::Range;
 
 use super::MARKER_PREFIX;
 
+/// Bytes that end a value without quotes.
+pub const VALUE_TERMINATORS: &[u8] = b",;&|<>)}]";
 /// Maximum bytes of a value.
 const MAX_VALUE_BYTES: usize = 8_192;
 /// Maximum bytes of a value by which its kind is told. No placeholder is longer, and all of many long values would take too long.

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 
 use ctxbridge::config::Config;
 use ctxbridge::hook::Event;
-use ctxbridge::hook::settings::verify::{TriedSettings, Verified, verify};
+use ctxbridge::hook::settings::tried_settings::TriedSettings;
+use ctxbridge::hook::settings::verify::{Verified, verify};
 use ctxbridge::hook::settings::wiring::WIRED;
 use tempfile::TempDir;
 

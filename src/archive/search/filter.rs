@@ -2,7 +2,7 @@
 
 use rusqlite::types::Value;
 
-use crate::project::ProjectScope;
+use crate::project_scope::ProjectScope;
 use ctxbridge_transcript::Turn;
 
 /// The kind of text that must contain a word.

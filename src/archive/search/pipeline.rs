@@ -10,7 +10,7 @@ use super::query::QueryTerms;
 use super::rank::{Candidate, RankingContext};
 use super::{Filter, Mode, SearchError, SearchRequest, SearchResults, Stages, TextKind, rank, time};
 use crate::SUMMARY_CONFIDENCE;
-use crate::project::ProjectScope;
+use crate::project_scope::ProjectScope;
 use crate::quote::head;
 use crate::store::{Store, StoreReader, StoredSummary, TurnLocation};
 use ctxbridge_vectors::embed::EmbeddingModel;

@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use super::likely_projects::likely_projects;
 use super::meaning::MeaningWeights;
-use crate::project::ProjectScope;
+use crate::project_scope::ProjectScope;
 use crate::store::TurnLocation;
 use crate::{ImportanceFactors, importance};
 

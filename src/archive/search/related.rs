@@ -16,7 +16,7 @@ use super::relevance::{self, FEATURES, MODEL, Scores, Subject};
 use super::snippet::{Snippet, best_snippet, find_matches};
 use super::tokens::{Tokenizer, is_unspaced};
 use super::{SearchError, SearchIndex};
-use crate::project::ProjectScope;
+use crate::project_scope::ProjectScope;
 use crate::quote::{cut, line};
 use crate::store::{LearningQuery, StoreReader, StoredTurn, TurnLocation};
 use crate::turn_text;

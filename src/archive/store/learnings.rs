@@ -1,7 +1,7 @@
 //! Learnings, as a store returns them.
 
 use crate::learn::{LearningId, LearningKind};
-use crate::project::ProjectScope;
+use crate::project_scope::ProjectScope;
 
 /// Query for learnings, which are listed newest first.
 #[derive(Clone, Debug)]

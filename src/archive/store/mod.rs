@@ -38,7 +38,7 @@ use std::path::Path;
 
 use super::forget::Blanks;
 use super::maintenance::{ArchiveStats, MaintenanceMode, MaintenancePlan, MaintenanceReport};
-use super::project::ProjectScope;
+use super::project_scope::ProjectScope;
 use super::search::filter::Filter;
 use super::tier::Tier;
 use crate::learn::{LearningBatch, LearningCursor, ToolStats};

@@ -22,6 +22,7 @@ pub mod cold_file;
 pub mod dictionary;
 mod manifest;
 mod plan;
+mod report;
 mod run;
 mod warm;
 
@@ -29,7 +30,8 @@ use std::path::PathBuf;
 
 pub use manifest::{ColdManifest, ManifestGeneration, ManifestSegment};
 pub use plan::{SessionUsage, Tier, TierDecision, decide_tier, may_be_warm};
-pub use run::{TierMoves, TierReport, preview, run};
+pub use report::{TierMoves, TierReport};
+pub use run::{preview, run};
 
 use ctxbridge_config as config;
 

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::cold::FolderError;
 use super::cold_file::FileError;
+use super::report::TierReport;
 use super::{TierDecision, TierSettings, cold, decide_tier, may_be_warm, warm};
 use crate::store::sqlite::{KnownSession, SqliteStore};
 use crate::store::{MaintenanceStore, StoreError};
@@ -13,36 +14,6 @@ use ctxbridge_common::files;
 
 /// Lock file: one process moves at a time, since two would write the same files.
 const LOCK: &str = "tiers.lock";
-
-/// Totals of one kind of move, made or planned.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TierMoves {
-    /// Sessions; 0 for recompression, where only pieces are counted.
-    pub sessions: u64,
-    /// Pieces of transcripts that were recompressed.
-    pub segments: u64,
-    /// Bytes before.
-    pub before: u64,
-    /// Bytes now; 0 if not known yet.
-    pub after: u64,
-}
-
-/// Result of one run.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct TierReport {
-    /// Recompressed.
-    pub warm: TierMoves,
-    /// Moved to files.
-    pub cold: TierMoves,
-    /// Brought back from there.
-    pub back: TierMoves,
-    /// Failed moves, whose data stays in place: the session, if it concerns one, and the reason.
-    pub failed: Vec<(Option<String>, String)>,
-    /// `true` if the time ran out before the end.
-    pub is_cut: bool,
-    /// `true` if nothing was done because another process is running.
-    pub is_elsewhere: bool,
-}
 
 /// Moves sessions that are due, until a deadline if there is one; `progress` receives messages.
 ///

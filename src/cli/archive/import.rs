@@ -75,7 +75,7 @@ impl ImportArgs {
         let data = paths::data_dir()?;
         let location = archives::location(&archives::settings())?;
         // What was archived while there was no database is older than what is new in the transcripts.
-        super::merge_back(&location, None, output);
+        crate::cli::merge_back::merge_back(&location, None, output);
         let imported = import_to(&location, &paths, Comparison::Whole, &claude_flow::supersede_imported_after, &|done| {
             const OFTEN_ENOUGH: std::time::Duration = std::time::Duration::from_millis(100);
             if let Ok(mut last) = progress.try_lock()

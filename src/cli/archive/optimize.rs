@@ -94,7 +94,7 @@ impl OptimizeArgs {
                 output.note(&format!("note: {problem}; the patterns of ctxbridge alone are used"));
             }
             let deadline = self.background.then(|| Instant::now() + BACKGROUND_MERGING);
-            let merged = super::merge_back(&location, deadline, output);
+            let merged = crate::cli::merge_back::merge_back(&location, deadline, output);
             let done = run.run()?;
             super::follow_projects(&location, self.background, output);
             (merged, done)

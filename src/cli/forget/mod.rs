@@ -83,7 +83,7 @@ impl ForgetArgs {
             return Ok(CommandOutcome::No);
         }
         // What waits elsewhere would come back.
-        super::archive::merge_back(&location, None, output);
+        super::merge_back::merge_back(&location, None, output);
         let plan = self.plan(&location, output)?;
         output.clear_progress();
         let Some(plan) = plan.filter(|plan| !plan.is_empty()) else {

@@ -7,7 +7,8 @@ use crate::cli::output::{BAD, DIM, GOOD, count, duration, size, styled};
 use crate::hook::Event;
 use crate::hook::settings::pipeline::PipelineCheck;
 use crate::hook::settings::status::status;
-use crate::hook::settings::verify::{HookTrial, SLOW_MS, TriedSettings, Verified, verify};
+use crate::hook::settings::tried_settings::TriedSettings;
+use crate::hook::settings::verify::{HookTrial, SLOW_MS, Verified, verify};
 use crate::hook::settings::wiring::WIRED;
 use ctxbridge_config::{Config, ConfigSources};
 

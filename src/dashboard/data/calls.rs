@@ -3,11 +3,13 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::context::MAX_SERIES_POINTS;
 use super::savings::MAX_REPLAYED_BYTES;
 use super::{DashboardService, DataError, lock};
 use ctxbridge_archive::store::{EVERYTHING, Session, Store, StoredTranscript, TurnSelection};
 use ctxbridge_transcript::{RecordKind, RepeatedRows, records_from};
+
+/// Maximum number of points of a line: a screen has no more.
+const MAX_SERIES_POINTS: usize = 2_000;
 
 /// Context of a call or a turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

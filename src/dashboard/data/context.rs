@@ -8,8 +8,6 @@ use super::calls::{SeriesPoint, numbered};
 use super::{DashboardService, DataError, SessionListItem, session};
 use ctxbridge_archive::store::StoredCompaction;
 
-/// Maximum number of points of a line: a screen has no more.
-pub(super) const MAX_SERIES_POINTS: usize = 2_000;
 /// Least drop that counts as pruning, in tokens and as a share of the context before. Smaller ones may come from different ways
 /// of counting.
 const MIN_DROP_TOKENS: u64 = 1_000;

@@ -16,6 +16,7 @@ mod overview;
 mod periods;
 mod savings;
 mod search;
+mod session_savings;
 mod sessions;
 mod total;
 
@@ -53,8 +54,9 @@ pub use overview::{DayCompactions, Overview, TierUsage};
 pub use periods::{PeriodLength, SavingsOverTime, SavingsPeriod};
 pub use savings::{Savings, simulate};
 pub use search::{DashboardHits, SearchHit};
+pub use session_savings::SessionSavings;
 pub use sessions::{SessionList, SessionListItem};
-pub use total::{SessionSavings, TotalSavings};
+pub use total::TotalSavings;
 
 /// Time for which the state of patch, mod and hooks is cached: examining them takes seconds.
 const HEALTH_CACHE_DURATION: Duration = Duration::from_secs(60);

@@ -6,7 +6,7 @@ use jiff::ToSpan;
 use jiff::civil::Date;
 use serde::Serialize;
 
-use super::total::SessionSavings;
+use super::session_savings::SessionSavings;
 
 /// Maximum number of days of an archive that is shown by day, and of one that is shown by week.
 const MAX_DAYS: i32 = 35;

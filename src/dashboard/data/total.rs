@@ -1,7 +1,6 @@
 //! Savings by pruning over all sessions. Each session is replayed once, in the background, and the result is kept in a file.
 
 use std::collections::{BTreeMap, HashMap};
-use std::ops::AddAssign;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::periods::{SavingsOverTime, over_time};
 use super::savings::{MAX_REPLAYED_BYTES, simulate};
+use super::session_savings::SessionSavings;
 use super::{DashboardService, DataError, date, lock};
 use ctxbridge_archive::store::EVERYTHING;
 use ctxbridge_common::{digest, files};
@@ -50,17 +50,6 @@ pub struct TotalSavings {
     pub pruned: ReplayTotals,
 }
 
-/// Savings by pruning; negative if it costs more.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct SessionSavings {
-    /// Compactions that do not happen.
-    pub compactions_avoided: i64,
-    /// Tokens that need not be sent.
-    pub saved_tokens: i64,
-    /// US dollars.
-    pub saved_usd: f64,
-}
-
 /// Results of replays.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct KeptReplays {
@@ -86,26 +75,6 @@ pub(super) struct Replayable {
     session: String,
     bytes: u64,
     last_ms: Option<i64>,
-}
-
-impl SessionSavings {
-    /// The differences between two replays.
-    pub fn between([without, pruned]: &[ReplayTotals; 2]) -> Self {
-        let less = |without: u64, pruned: u64| without.cast_signed() - pruned.cast_signed();
-        Self {
-            compactions_avoided: less(without.compactions, pruned.compactions),
-            saved_tokens: less(without.input_tokens, pruned.input_tokens),
-            saved_usd: without.cost_usd - pruned.cost_usd,
-        }
-    }
-}
-
-impl AddAssign for SessionSavings {
-    fn add_assign(&mut self, other: Self) {
-        self.compactions_avoided += other.compactions_avoided;
-        self.saved_tokens += other.saved_tokens;
-        self.saved_usd += other.saved_usd;
-    }
 }
 
 impl DashboardService {

@@ -22,6 +22,7 @@ pub mod editor;
 mod error;
 mod file;
 mod layout;
+pub mod own_program;
 pub mod pipeline;
 pub mod plugin;
 mod registry;
@@ -30,6 +31,7 @@ pub mod scope;
 pub mod status;
 pub mod statusline;
 pub(crate) mod subprocess;
+pub mod tried_settings;
 pub mod verify;
 pub mod wiring;
 

@@ -14,7 +14,7 @@ use super::HookSettingsError;
 use super::editor::{Editor, InstalledState, UninstalledState};
 use super::sample::{ASKED_LATER, COMMAND, ELSEWHERE, FILE, LATER, PROMPT, SESSION, ScratchHome, ScratchPaths};
 use super::subprocess;
-use super::verify::TriedSettings;
+use super::tried_settings::TriedSettings;
 use super::wiring::{HookForm, PROGRAM_NAME, hooks};
 use crate::bundle::{BUNDLES_FOLDER, BundleAction, BundleLine, PROJECT_DATA_FOLDER};
 use crate::hook::{Event, EventLog};

@@ -3,17 +3,14 @@
 //! Only events that every installed release supports are installed. Before 2.1.101, one unknown name makes the client ignore the
 //! whole file.
 
-use std::ffi::OsStr;
 use std::path::Path;
 
 use semver::Version;
 use serde::Serialize;
 
-use super::HookSettingsError;
 use super::clients::ClientVersion;
 use super::command;
 use crate::hook::Event;
-use ctxbridge_common::paths;
 
 /// Event to install, with its matcher and timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,24 +126,6 @@ pub fn hooks(events: &[Event], program: &str, form: HookForm) -> Vec<Hook> {
 /// Program name in settings that are shared with colleagues: each has it in another folder.
 pub const PROGRAM_NAME: &str = "ctxbridge";
 
-/// Returns the running program as an absolute path. If the `PATH` has a link to it, returns the link: a package manager's link
-/// survives upgrades, while its target has the version in its path.
-///
-/// # Errors
-/// If the path is not Unicode, which JSON cannot hold, or the program has another name.
-pub fn own_program(current_exe: &Path, path: Option<&OsStr>) -> Result<String, HookSettingsError> {
-    let real = paths::real(current_exe).unwrap_or_else(|_| current_exe.to_owned());
-    let name = format!("{PROGRAM_NAME}{}", std::env::consts::EXE_SUFFIX);
-    let folders = path.map(|path| std::env::split_paths(path).collect::<Vec<_>>()).unwrap_or_default();
-    let mut links = folders.iter().filter(|folder| folder.is_absolute()).map(|folder| folder.join(&name));
-    let program = links.find(|link| paths::real(link).is_ok_and(|to| to == real)).unwrap_or_else(|| current_exe.to_owned());
-    // By its name it is recognized as ours, here and by other versions.
-    if program.file_name() != Some(OsStr::new(&name)) {
-        return Err(HookSettingsError::Renamed { program, name });
-    }
-    program.to_str().map(str::to_owned).ok_or(HookSettingsError::NotUnicode(program))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -162,20 +141,5 @@ mod tests {
         assert!(wanted.len() + 1 == WIRED.len() && !wanted.contains(&Event::PostCompact));
         assert_eq!(left_out, [UnsupportedEvent { event: Event::PostCompact, because_of: "2.0.0".to_owned() }]);
         assert_eq!(events_for(&[client(1)], &known).1, []);
-    }
-
-    #[cfg(unix)]
-    #[test]
-    fn a_link_on_the_path_is_preferred_to_what_it_leads_to() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let cellar = folder.path().join("cellar-1.0");
-        std::fs::create_dir(&cellar).expect("a folder");
-        let real = cellar.join("ctxbridge");
-        std::fs::write(&real, "").expect("a file");
-        assert_eq!(own_program(&real, None).expect("Unicode"), real.to_str().expect("Unicode"));
-        let link = folder.path().join("ctxbridge");
-        std::os::unix::fs::symlink(&real, &link).expect("a link");
-        let path = std::env::join_paths([folder.path()]).expect("a path");
-        assert_eq!(own_program(&real, Some(&path)).expect("Unicode"), link.to_str().expect("Unicode"));
     }
 }

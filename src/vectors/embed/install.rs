@@ -16,14 +16,13 @@ use serde::Serialize;
 use tempfile::TempDir;
 
 use super::quantized_weights;
+pub use super::weights::WEIGHTS;
 use ctxbridge_common::digest::{self, Hasher};
 use ctxbridge_common::files::{lock_within, open_lock, patiently, private};
 use ctxbridge_common::paths::{PathsError, create_private_dir, data_path};
 
 /// Name of the model, and of its folder.
 pub const MODEL: &str = "minilm-384";
-/// The file of weights.
-pub const WEIGHTS: &str = "model.safetensors";
 /// The file of words.
 pub const VOCABULARY: &str = "vocab.txt";
 

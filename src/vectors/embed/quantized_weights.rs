@@ -13,10 +13,9 @@ use safetensors::{Dtype, View};
 
 use super::EmbedError;
 use super::encoder::{Encoder, EncoderSource, HIDDEN, POSITIONS};
-use super::install::WEIGHTS;
 use super::linear::{Integers, QuantizedLinear, largest_unit};
 use super::published::PublishedWeights;
-use super::weights::Weights;
+use super::weights::{WEIGHTS, Weights};
 use ctxbridge_common::files;
 
 /// The file of quantized weights.

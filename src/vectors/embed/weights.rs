@@ -11,6 +11,9 @@ use safetensors::tensor::Metadata;
 use super::EmbedError;
 use ctxbridge_common::files;
 
+/// The file of weights.
+pub const WEIGHTS: &str = "model.safetensors";
+
 /// Maximum size of a header: that of the published file has 11 KB.
 const MAX_HEADER_BYTES: u64 = 1 << 20;
 

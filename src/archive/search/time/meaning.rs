@@ -2,10 +2,8 @@
 
 use std::ops::Range;
 
-use jiff::civil::{Date, Weekday};
+use jiff::civil::{Date, Weekday, date};
 use jiff::{Span, ToSpan};
-
-use super::parser::{add, day, month, week, year};
 
 /// Units that times are counted in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,4 +123,27 @@ pub(super) fn around(today: Date, unit: Unit, count: i64) -> Option<Range<Date>>
         Unit::Year => 180.days(),
     };
     Some(add(then, -slack)?..add(then, slack)?.tomorrow().ok()?)
+}
+
+pub(super) fn add(day: Date, span: Span) -> Option<Date> {
+    day.checked_add(span).ok()
+}
+
+pub(super) fn day(day: Date) -> Option<Range<Date>> {
+    Some(day..day.tomorrow().ok()?)
+}
+
+/// From Monday on.
+pub(super) fn week(of: Date) -> Option<Range<Date>> {
+    let monday = add(of, -i64::from(of.weekday().to_monday_zero_offset()).days())?;
+    Some(monday..add(monday, 1.week())?)
+}
+
+pub(super) fn month(year: i16, month: i8) -> Option<Range<Date>> {
+    let first = Date::new(year, month, 1).ok()?;
+    Some(first..add(first, 1.month())?)
+}
+
+pub(super) fn year(year: i16) -> Option<Range<Date>> {
+    Some(date(year, 1, 1)..date(year + 1, 1, 1))
 }

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
-use jiff::civil::{Date, Weekday, date};
+use jiff::civil::{Date, Weekday};
 use jiff::{Span, ToSpan};
 
-use super::meaning::{Unit, around};
+use super::meaning::{Unit, add, around, day, month, week, year};
 use super::query_words::{Word, is_part_of_month};
 
 const MONTHS: [&str; 12] =
@@ -224,29 +224,6 @@ impl<'a> TimeParser<'a> {
     fn weekday(&self, weekday: Weekday) -> Option<Range<Date>> {
         day(self.today.nth_weekday(-1, weekday).ok()?)
     }
-}
-
-pub(super) fn add(day: Date, span: Span) -> Option<Date> {
-    day.checked_add(span).ok()
-}
-
-pub(super) fn day(day: Date) -> Option<Range<Date>> {
-    Some(day..day.tomorrow().ok()?)
-}
-
-/// From Monday on.
-pub(super) fn week(of: Date) -> Option<Range<Date>> {
-    let monday = add(of, -i64::from(of.weekday().to_monday_zero_offset()).days())?;
-    Some(monday..add(monday, 1.week())?)
-}
-
-pub(super) fn month(year: i16, month: i8) -> Option<Range<Date>> {
-    let first = Date::new(year, month, 1).ok()?;
-    Some(first..add(first, 1.month())?)
-}
-
-pub(super) fn year(year: i16) -> Option<Range<Date>> {
-    Some(date(year, 1, 1)..date(year + 1, 1, 1))
 }
 
 fn number(word: &str) -> Option<i64> {

@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use memchr::memmem;
 use rust_stemmers::{Algorithm, Stemmer};
 
-use super::small_words::{LETTERS, SMALL_WORDS};
+use super::small_words::{LANGUAGES, LETTERS, Language, SMALL_WORDS};
 use crate::search::word_list::behind_word;
 use Language::{Danish, Dutch, English, Finnish, German, Hungarian, Norwegian, Swedish, Vietnamese};
 
@@ -33,34 +33,6 @@ const MARKED_SHARE_DIVISOR: u32 = 6;
 const MAX_KEY_BYTES: usize = 16;
 /// Minimum letters of a word that may be of another language where nothing else says so.
 const MIN_FOREIGN_LETTERS: usize = 5;
-
-/// A language in Latin letters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Language {
-    English,
-    German,
-    Dutch,
-    Swedish,
-    Danish,
-    Norwegian,
-    French,
-    Spanish,
-    Portuguese,
-    Italian,
-    Romanian,
-    Hungarian,
-    Finnish,
-    Turkish,
-    Polish,
-    Czech,
-    Croatian,
-    Indonesian,
-    Baltic,
-    Vietnamese,
-}
-
-/// Number of languages.
-pub(super) const LANGUAGES: usize = 20;
 
 /// Stems of words in English texts about software, those of five letters or more: those that three or more of some thousand such texts have. A
 /// word that is not among them may be of another language.

@@ -1,15 +1,42 @@
 /*!
-The smallest words of languages, which tell a language and say nothing about a subject.
+Languages in Latin letters, and their smallest words, which tell a language and say nothing about a subject.
 
 They are as people write them. Where a language is read, marks matter: without them, words of several languages are one. What a query
 leaves out is `stop_words.txt`, which a test makes of these lists.
 */
 
-use super::language::Language::{
+use Language::{
     Baltic, Croatian, Czech, Danish, Dutch, English, Finnish, French, German, Hungarian, Indonesian, Italian, Norwegian, Polish,
     Portuguese, Romanian, Spanish, Swedish, Turkish, Vietnamese,
 };
-use super::language::{LANGUAGES, Language};
+
+/// A language in Latin letters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Language {
+    English,
+    German,
+    Dutch,
+    Swedish,
+    Danish,
+    Norwegian,
+    French,
+    Spanish,
+    Portuguese,
+    Italian,
+    Romanian,
+    Hungarian,
+    Finnish,
+    Turkish,
+    Polish,
+    Czech,
+    Croatian,
+    Indonesian,
+    Baltic,
+    Vietnamese,
+}
+
+/// Number of languages.
+pub(super) const LANGUAGES: usize = 20;
 
 /// The smallest words of each language. Those of English are so many since English is to be told from all others.
 pub(super) const SMALL_WORDS: [(Language, &str); LANGUAGES] = [

@@ -10,7 +10,8 @@ use rust_stemmers::{Algorithm, Stemmer};
 use unicode_normalization::UnicodeNormalization;
 
 use super::fold::fold_word;
-use super::language::{Language, LanguageSet};
+use super::language::LanguageSet;
+use super::small_words::Language;
 
 /// Minimum number of letters of a stem, and of a stem that is one of several variants.
 const MIN_STEM_LETTERS: usize = 2;

@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use super::folder;
 use super::folder::Folder;
-use super::journal::{self, ChangeJournal, Extent, Position};
+use super::journal::{self, ChangeJournal, Extent};
+use super::journal_line::Position;
 use super::replay::ReplayedArchive;
 use crate::store::StoreError;
 use crate::store::sqlite::SqliteStore;

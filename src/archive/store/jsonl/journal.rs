@@ -12,7 +12,7 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use serde::{Deserialize, Serialize};
 
 use super::folder::{Folder, JOURNAL_FILE};
-use super::journal_line::{self, Correction, FlippedByte};
+use super::journal_line::{self, Correction, FlippedByte, Position};
 use crate::store::StoreError;
 use crate::store::sqlite::SqliteStore;
 use ctxbridge_common::files;
@@ -66,18 +66,6 @@ pub(super) struct ChangeJournal {
     pub begin: u64,
     /// Bytes with a flipped bit, which are read as they were.
     flipped: Vec<FlippedByte>,
-}
-
-/// A position between two lines.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Position {
-    pub bytes: u64,
-    /// Start of the last line before it.
-    pub last: u64,
-    /// Lines before it.
-    pub lines: u64,
-    /// The checksum of these.
-    pub crc: u32,
 }
 
 /// State of the file since it was read.

@@ -11,9 +11,21 @@ use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
 
 use memchr::{memchr, memmem};
 use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
 
-use super::journal::Position;
 use ctxbridge_common::crc::{CRC_32, FlippedBit};
+
+/// A position between two lines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Position {
+    pub bytes: u64,
+    /// Start of the last line before it.
+    pub last: u64,
+    /// Lines before it.
+    pub lines: u64,
+    /// The checksum of these.
+    pub crc: u32,
+}
 
 /// The text before the checksum, and after it.
 const BEFORE: &[u8] = b"{\"crc\":\"";

@@ -1,8 +1,10 @@
 //! Columns and SQL expressions that several queries share.
 
 use rusqlite::types::Type;
-use rusqlite::{Result, Row};
+use rusqlite::{Connection, Result, Row};
 use serde::de::DeserializeOwned;
+
+use crate::project_scope::ProjectScope;
 
 /// SQL row source: the turns of `kept`, by the index on their handles.
 pub(super) const PINNED_TURNS: &str =
@@ -44,4 +46,19 @@ pub(super) fn to_json(value: &impl serde::Serialize) -> String {
 /// Serializes names as JSON; `None` for an empty list.
 pub(super) fn names_json(names: &[String]) -> Option<String> {
     (!names.is_empty()).then(|| serde_json::Value::from(names).to_string())
+}
+
+/// The folders of a table that belong to a project, as JSON; `None` for all folders. Whether one does, SQL cannot tell.
+pub(super) fn folders_in(db: &Connection, table: &str, project: Option<&ProjectScope>) -> Result<Option<String>> {
+    let Some(project) = project else { return Ok(None) };
+    let mut found: Vec<String> = Vec::new();
+    let mut statement = db.prepare_cached(&format!("SELECT DISTINCT folder FROM {table} WHERE folder IS NOT NULL"))?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let folder: String = row.get(0)?;
+        if project.contains(&folder) {
+            found.push(folder);
+        }
+    }
+    Ok(Some(to_json(&found)))
 }

@@ -2,12 +2,11 @@
 
 use rusqlite::{Connection, OptionalExtension, Result, Row, named_params, params};
 
-use super::columns::{from_json, optional, to_json, unsigned};
-use super::folders::folders_in;
+use super::columns::{folders_in, from_json, optional, to_json, unsigned};
 use super::sessions::ensure_session;
 use super::{SqliteQueries, SqliteStore, cycle};
 use crate::SUMMARY_CONFIDENCE;
-use crate::project::ProjectScope;
+use crate::project_scope::ProjectScope;
 use crate::search::tokens::Tokenizer;
 use crate::store::{Compaction, CompactionReader, CompactionWriter, Snapshot, StoreError, StoredCompaction, StoredSummary};
 use ctxbridge_common::digest;

@@ -5,24 +5,8 @@ use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 use super::columns::{from_json, to_json};
 use super::{SqliteQueries, SqliteStore, learnings};
 use crate::learn::{Learning, LearningId, LearningKind};
-use crate::project::ProjectScope;
 use crate::search::tokens::Tokenizer;
 use crate::store::{FolderFacts, FolderStore, SessionMove, StoreError};
-
-/// The folders of a table that belong to a project, as JSON; `None` for all folders. Whether one does, SQL cannot tell.
-pub(super) fn folders_in(db: &Connection, table: &str, project: Option<&ProjectScope>) -> Result<Option<String>> {
-    let Some(project) = project else { return Ok(None) };
-    let mut found: Vec<String> = Vec::new();
-    let mut statement = db.prepare_cached(&format!("SELECT DISTINCT folder FROM {table} WHERE folder IS NOT NULL"))?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        let folder: String = row.get(0)?;
-        if project.contains(&folder) {
-            found.push(folder);
-        }
-    }
-    Ok(Some(to_json(&found)))
-}
 
 /// All facts about folders.
 pub(in crate::store) fn facts(db: &Connection) -> Result<Vec<FolderFacts>> {

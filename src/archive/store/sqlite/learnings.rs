@@ -2,11 +2,10 @@
 
 use rusqlite::{Connection, OptionalExtension, Result, Row, named_params, params};
 
-use super::columns::{from_json, to_json, unsigned};
-use super::folders::folders_in;
+use super::columns::{folders_in, from_json, to_json, unsigned};
 use super::{SqliteQueries, SqliteStore};
 use crate::learn::{Fix, Learning, LearningBatch, LearningCursor, LearningId, LearningKind, ToolStats};
-use crate::project::ProjectScope;
+use crate::project_scope::ProjectScope;
 use crate::search::tokens::Tokenizer;
 use crate::store::{LearningQuery, LearningReader, LearningWriter, StoreError, StoredFix, StoredLearning};
 

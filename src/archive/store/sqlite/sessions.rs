@@ -3,9 +3,8 @@
 use rusqlite::{Connection, OptionalExtension, Result, Row, params};
 
 use super::SqliteQueries;
-use super::columns::{IS_IMPORTED, IS_SIDE_FILE, from_json, optional, unsigned};
-use super::folders::folders_in;
-use crate::project::ProjectScope;
+use super::columns::{IS_IMPORTED, IS_SIDE_FILE, folders_in, from_json, optional, unsigned};
+use crate::project_scope::ProjectScope;
 use crate::search::tokens::fold_text;
 use crate::store::{
     ArchiveTotals, Cursor, CursorReader, FullerGeneration, Session, SessionFolder, SessionPart, SessionReader, SessionStats,
