@@ -116,8 +116,8 @@ impl ProjectScope {
         let found = roots_named(named, known);
         match (&found[..], below_here) {
             // Where colleagues' are asked for as well, all of that name are meant.
-            (_, None) if known.has_colleagues => Ok(Self { roots: found, shared_name: Some(name_key(named)) }),
-            ([_], _) => Ok(Self { roots: found, shared_name: None }),
+            (_, None) if known.has_colleagues => Ok(Self::of_roots(found, Some(named))),
+            ([_], _) => Ok(Self::of_roots(found, None)),
             ([], Some(scope)) => Ok(scope),
             ([], None) => Err(ProjectError::Unknown { name: named.to_owned(), known: similar(named, known) }),
             _ => {
@@ -136,7 +136,7 @@ impl ProjectScope {
                 roots.push(real);
             }
         }
-        Self { roots, shared_name: None }
+        Self::of_roots(roots, None)
     }
 }
 

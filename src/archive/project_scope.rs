@@ -7,9 +7,9 @@ use ctxbridge_common::folder::FolderKey;
 /// A project: one folder, or several names of it, with all below.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProjectScope {
-    pub(crate) roots: Vec<FolderKey>,
+    roots: Vec<FolderKey>,
     /// The name by which colleagues' folders are found as well: theirs lie elsewhere.
-    pub(crate) shared_name: Option<FolderKey>,
+    shared_name: Option<FolderKey>,
 }
 
 impl ProjectScope {
@@ -21,18 +21,22 @@ impl ProjectScope {
     /// The project in a folder that is gone, of which it is known whether case counted there.
     pub fn of_known(folder: &str, ignores_case: bool) -> Self {
         let key = FolderKey::of(folder);
-        Self { roots: vec![if ignores_case { key.ignoring_case() } else { key }], shared_name: None }
+        Self::of_roots(vec![if ignores_case { key.ignoring_case() } else { key }], None)
     }
 
     /// The project in several folders, such as the work trees of a repository.
     pub fn of_folders<'f>(folders: impl IntoIterator<Item = &'f str>) -> Self {
-        let roots = folders.into_iter().map(|folder| FolderKey::of_existing(Path::new(folder))).collect();
-        Self { roots, shared_name: None }
+        Self::of_roots(folders.into_iter().map(|folder| FolderKey::of_existing(Path::new(folder))).collect(), None)
     }
 
     /// The projects with this name, wherever they are. Case does not count.
     pub fn named(name: &str) -> Self {
-        Self { roots: Vec::new(), shared_name: Some(name_key(name)) }
+        Self::of_roots(Vec::new(), Some(name))
+    }
+
+    /// The project with these roots, and colleagues' of this name if one is given.
+    pub(crate) fn of_roots(roots: Vec<FolderKey>, shared_name: Option<&str>) -> Self {
+        Self { roots, shared_name: shared_name.map(name_key) }
     }
 
     /// The folders, as they are compared.

@@ -16,7 +16,7 @@ use crate::store::{
 const SESSION: &str = "s";
 
 /// An archive of a transcript that was rewritten once.
-struct Archive {
+struct RewrittenArchive {
     root: TempDir,
     /// The bytes of its generations.
     generations: [Vec<u8>; 2],
@@ -36,7 +36,7 @@ fn turn(number: u32, word: &str) -> String {
     line(2 * number, "user", &format!("Question {number}?")) + &line(2 * number + 1, "assistant", &answer)
 }
 
-impl Archive {
+impl RewrittenArchive {
     fn new() -> Self {
         let root = tempfile::tempdir().expect("a folder");
         let turns = |words: &[&str]| (1..).zip(words).map(|(number, word)| turn(number, word)).collect::<String>().into_bytes();
@@ -175,7 +175,7 @@ fn numbers(below: usize, count: u32) -> impl Iterator<Item = usize> {
 
 #[test]
 fn a_flipped_bit_is_found_read_over_and_turned_back() {
-    let archive = Archive::new();
+    let archive = RewrittenArchive::new();
     let mut files = archive.copies("jsonl");
     assert_eq!((files.len(), archive.copies("sums").len()), (2, 2));
     files.push(archive.file("journal.jsonl"));
@@ -200,7 +200,7 @@ fn a_corrected_journal_is_noted() {
     if replaces_no_open_file() {
         return;
     }
-    let archive = Archive::new();
+    let archive = RewrittenArchive::new();
     let journal = archive.file("journal.jsonl");
     let corrected = || recovery::repairs(archive.root.path()).iter().map(|repair| repair.corrected_lines).sum::<u64>();
     let whole = fs::read(&journal).expect("read");
@@ -223,7 +223,7 @@ fn a_corrected_journal_is_noted() {
 /// The last line is read although its line break is damaged, and the next one is written behind it.
 #[test]
 fn the_last_line_break_of_the_journal() {
-    let archive = Archive::new();
+    let archive = RewrittenArchive::new();
     let journal = archive.file("journal.jsonl");
     for bit in 0..8 {
         let whole = fs::read(&journal).expect("read");
@@ -238,7 +238,7 @@ fn the_last_line_break_of_the_journal() {
 
 #[test]
 fn noise_costs_the_turns_that_it_is_in() {
-    let archive = Archive::new();
+    let archive = RewrittenArchive::new();
     let copies = archive.copies("jsonl");
     let newest = &copies[1];
     let whole: Vec<_> = copies.iter().map(|file| fs::read(file).expect("read")).collect();
@@ -264,7 +264,7 @@ fn noise_costs_the_turns_that_it_is_in() {
 
 #[test]
 fn noise_is_put_back_from_another_generation() {
-    let archive = Archive::new();
+    let archive = RewrittenArchive::new();
     let copies = archive.copies("jsonl");
     for file in &copies {
         overwrite(file, 9_000, 4096);
@@ -278,7 +278,7 @@ fn noise_is_put_back_from_another_generation() {
 /// A bit in each of several blocks, and damage that no bit explains: the others are turned back for who reads.
 #[test]
 fn a_flipped_bit_beside_other_damage() {
-    let archive = Archive::new();
+    let archive = RewrittenArchive::new();
     let newest = archive.copies("jsonl").remove(1);
     let whole = fs::read(&newest).expect("read");
     let end = whole.len();
@@ -303,7 +303,7 @@ fn checksums_are_an_aid() {
     if replaces_no_open_file() {
         return;
     }
-    let archive = Archive::new();
+    let archive = RewrittenArchive::new();
     let sums = archive.copies("sums");
     let whole: Vec<_> = sums.iter().map(|file| fs::read(file).expect("read")).collect();
     let restore = |damage: &dyn Fn(&Path)| {
@@ -335,7 +335,7 @@ fn checksums_are_an_aid() {
 /// Archiving goes on behind damage, and with lines that were not finished.
 #[test]
 fn archiving_goes_on() {
-    let archive = Archive::new();
+    let archive = RewrittenArchive::new();
     let newest = archive.copies("jsonl").remove(1);
     let whole = fs::read(&newest).expect("read");
     flip(&newest, whole.len() * 8 - 800);
@@ -343,7 +343,7 @@ fn archiving_goes_on() {
     let lines = fs::read_to_string(&sums).expect("read");
     fs::write(&sums, lines + "0 4096 0011").expect("written");
     let more = [&archive.generations[1][..], turn(41, "new").as_bytes()].concat();
-    let archive = Archive { generations: [archive.generations[0].clone(), more], root: archive.root };
+    let archive = RewrittenArchive { generations: [archive.generations[0].clone(), more], root: archive.root };
     archive.archive(&mut archive.open(), &archive.generations[1]);
     fs::remove_file(archive.transcript()).expect("removed");
     archive.assert_restored();
